@@ -1,0 +1,56 @@
+# Needs Go and make. `make generate` and `make lint` also need clang-19, llvm-19 and clang-format-19.
+
+GO      ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+
+GOLANGCI_LINT_VERSION := v2.12.2
+GOLANGCI_LINT         := bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
+
+CLANG_FORMAT ?= clang-format-19
+C_FILES       = $(wildcard bpf/*.c bpf/include/*.h)
+
+FUZZTIME ?= 20s
+
+.DEFAULT_GOAL := help
+.PHONY: help build generate test lint lint-go lint-c fmt fuzz demo clean
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+build: ## build the static binary bin/tricolor
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/tricolor ./cmd/tricolor
+
+generate: ## build the kernel program, bpf/policer_bpf*.o and .go (clang-19, llvm-19)
+	$(GO) generate ./bpf
+
+# -p 1: kernel tests of two packages would meet under /sys/fs/bpf/tricolor.
+# -count=1: an answer depends on the kernel and on who asks, which the test cache does not see.
+test: ## run all tests; as root those of the kernel too
+	$(GO) test -p 1 -count=1 -timeout 15m ./...
+
+lint: lint-go lint-c ## check Go and C for faults and format
+
+lint-go: $(GOLANGCI_LINT)
+	$(GO) vet ./...
+	$(GOLANGCI_LINT) run
+
+lint-c:
+	$(if $(C_FILES),$(CLANG_FORMAT) --dry-run --Werror $(C_FILES))
+
+fmt: ## format Go and C
+	$(GO) fmt ./...
+	$(if $(C_FILES),$(CLANG_FORMAT) -i $(C_FILES))
+
+fuzz: ## fuzz each target for FUZZTIME (20s); as root those of the kernel too
+	scripts/fuzz $(FUZZTIME)
+
+demo: ## police real traffic between two network namespaces and check the outcome (root)
+	$(GO) run ./cmd/tricolor demo
+
+clean: ## remove bin and dist
+	rm -rf bin dist
+
+# Built from source, once; bin is not committed.
+$(GOLANGCI_LINT):
+	GOBIN='$(CURDIR)/bin' $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+	mv bin/golangci-lint $@
