@@ -51,10 +51,11 @@ func settle(t testing.TB, lack, require string) {
 
 // kernelLack says why this process cannot load a TC program, by trying to; empty if it can.
 func kernelLack() string {
-	if err := rlimit.RemoveMemlock(); err != nil {
-		return fmt.Sprintf("needs to lock memory for BPF maps (run as root): %v", err)
+	err := rlimit.RemoveMemlock()
+	if err == nil {
+		err = features.HaveProgramType(ebpf.SchedCLS)
 	}
-	if err := features.HaveProgramType(ebpf.SchedCLS); err != nil {
+	if err != nil {
 		return fmt.Sprintf("needs to load BPF TC programs (run as root, or with CAP_BPF and CAP_NET_ADMIN): %v", err)
 	}
 	return ""
