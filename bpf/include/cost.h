@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/*
+ * What a packet costs: what was, or will be, on the wire. Twin: marker/cost.go.
+ *
+ * A super-packet (GSO, GRO) costs what its segments do, headers and all, each rounded up and
+ * adjusted by itself.
+ */
+#ifndef TRICOLOR_COST_H
+#define TRICOLOR_COST_H
+
+#include "parse.h"
+
+#define ETHERNET_MIN 60 /* without FCS */
+#define ETHERNET_L1 24	/* preamble, start delimiter, FCS, gap */
+#define VLAN_TAG 4
+
+struct cost {
+	u64 cost;    /* in the class's unit, at most COST_MAX */
+	u64 bytes;   /* for the counters: the cost, or the IP bytes where packets are counted */
+	u32 packets; /* on the wire */
+};
+
+/* One wire packet: ip bytes from its IP header on, frame bytes from its link header on. */
+static always_inline u64 wire_cost(const struct class *c, s64 ip, s64 frame)
+{
+	s64 cost;
+
+	switch (c->count) {
+	case COUNT_L3:
+		cost = ip;
+		break;
+	case COUNT_L2:
+		cost = frame;
+		break;
+	case COUNT_L1:
+		cost = frame + ETHERNET_L1;
+		break;
+	default:
+		cost = 1;
+		break;
+	}
+	cost += c->overhead;
+	return cost < 0 ? 0 : cost;
+}
+
+/* The frame's length on the wire, offloaded tag included. */
+static always_inline u32 frame_bytes(const struct frame *f, u32 length)
+{
+	if (f->vlan)
+		length += VLAN_TAG;
+	return length < ETHERNET_MIN ? ETHERNET_MIN : length;
+}
+
+static always_inline u64 segment_cost(const struct class *c, const struct frame *f,
+				      const struct packet *p, u32 ip)
+{
+	return wire_cost(c, ip, f->link == LINK_ETHERNET ? frame_bytes(f, p->l3 + ip) : ip);
+}
+
+static always_inline void cost_of(const struct class *c, const struct frame *f,
+				  const struct packet *p, struct cost *cost)
+{
+	u32 header, payload, segments, full, rest;
+
+	if (!f->gso_size) {
+		cost->packets = 1;
+		cost->bytes = p->ip_length;
+		cost->cost = wire_cost(c, p->ip_length,
+				       f->link == LINK_ETHERNET ? frame_bytes(f, f->length) :
+								  p->ip_length);
+	} else {
+		header = p->l4 - p->l3 + p->l4_header;
+		payload = f->length - p->l3;
+		payload = payload > header ? payload - header : 0;
+		segments = f->gso_segs;
+		if (!segments)
+			segments = (payload + f->gso_size - 1) / f->gso_size;
+		if (!segments)
+			segments = 1;
+		/* Full segments, one with the rest, and empty ones where there are more than the
+		 * payload fills: the IP bytes add up in any case. */
+		full = segments - 1;
+		if ((u64)full * f->gso_size > payload)
+			full = payload / f->gso_size;
+		rest = payload - full * f->gso_size;
+		cost->packets = segments;
+		cost->bytes = (u64)segments * header + payload;
+		cost->cost = full * segment_cost(c, f, p, header + f->gso_size) +
+			     segment_cost(c, f, p, header + rest) +
+			     (segments - 1 - full) * segment_cost(c, f, p, header);
+	}
+	if (cost->cost > COST_MAX)
+		cost->cost = COST_MAX;
+	if (c->count != COUNT_PACKETS)
+		cost->bytes = cost->cost;
+}
+
+#endif

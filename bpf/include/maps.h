@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* The maps, and the program's load-time settings. Sizes marked "loader" are set when it is loaded. */
+#ifndef TRICOLOR_MAPS_H
+#define TRICOLOR_MAPS_H
+
+#include "abi.h"
+#include "bpf_helpers.h"
+
+#define always_inline inline __attribute__((always_inline))
+
+/* Settings. What they switch off the verifier really removes. */
+volatile const u8 replay = 0;	     /* clock from tstamp, cb[] in and out: for test runs only */
+volatile const u8 link_header = 1;   /* 0: an L3 device, packets start at the IP header */
+
+/* The buckets: the sets of each chain position, then the reserved sets. User space may map it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 32); /* loader */
+	__type(key, u32);
+	__type(value, struct set);
+} buckets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct table);
+} table_map SEC(".maps");
+
+/* Two copies: the one in force, and the one before or to come. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2);
+	__type(key, u32);
+	__type(value, struct policy);
+} policies SEC(".maps");
+
+/* The profiles of both copies, table.profiles each. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2); /* loader */
+	__type(key, u32);
+	__type(value, struct profile);
+} profiles SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct control);
+} control_map SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, MAX_CLASSES);
+	__type(key, u32);
+	__type(value, struct class_stats);
+} class_stats_map SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct port_stats);
+} port_stats_map SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct about);
+} about_map SEC(".maps");
+
+#endif
