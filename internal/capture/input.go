@@ -1,0 +1,135 @@
+package capture
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+// input is one file's content, decompressed where it is gzipped, and how far
+// it was read.
+type input struct {
+	window
+	name    string
+	size    int64
+	section *io.SectionReader
+	gzipped bool
+	close   func() error
+	records int64 // whole records taken so far, for the errors
+}
+
+// openInput opens a regular file that is not empty. A FIFO does not make it
+// wait.
+func openInput(path string) (*input, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fail(path, fs.ErrNotExist, "no such file")
+	}
+	if err != nil {
+		var pathErr *fs.PathError
+		if errors.As(err, &pathErr) {
+			err = pathErr.Err
+		}
+		return nil, fail(path, err, "cannot be opened: %v", err)
+	}
+	in, err := inputOf(path, f)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	in.close = f.Close
+	return in, nil
+}
+
+func inputOf(path string, f *os.File) (*input, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fail(path, err, "cannot be examined: %v", err)
+	}
+	switch mode := info.Mode(); {
+	case mode.IsDir():
+		return nil, fail(path, ErrNotRegular, "is a directory: name a file in it")
+	case !mode.IsRegular():
+		return nil, fail(path, ErrNotRegular, "is not a regular file: save the capture in a file first")
+	}
+	return newInput(path, f, info.Size())
+}
+
+// newInput is the content of size bytes at r.
+func newInput(name string, r io.ReaderAt, size int64) (*input, error) {
+	if size == 0 {
+		return nil, fail(name, ErrEmpty, "the file is empty")
+	}
+	in := &input{
+		name:    name,
+		size:    size,
+		section: io.NewSectionReader(r, 0, size),
+		close:   func() error { return nil },
+	}
+	in.window = window{src: in.section, buf: make([]byte, windowSize)}
+	var magic [3]byte
+	if n, _ := r.ReadAt(magic[:], 0); n < len(magic) || !bytes.Equal(magic[:], []byte{0x1f, 0x8b, 8}) {
+		return in, nil
+	}
+	in.gzipped = true
+	unzip, err := gzip.NewReader(bufio.NewReaderSize(in.section, 64<<10))
+	if err != nil {
+		in.err = err
+	} else {
+		in.src = unzip
+	}
+	if !in.have(1) {
+		if in.err != io.EOF {
+			return nil, in.end(1)
+		}
+		return nil, fail(name, ErrEmpty, "the gzip file holds nothing")
+	}
+	return in, nil
+}
+
+// offset is how many bytes of the file were read: exact, or where it is
+// gzipped up to a buffer ahead.
+func (in *input) offset() int64 {
+	at, _ := in.section.Seek(0, io.SeekCurrent)
+	if !in.gzipped {
+		at -= int64(in.buffered())
+	}
+	return at
+}
+
+// end says why nothing follows here: io.EOF where the file may end, else what
+// is wrong. promised > 0 says that something should follow.
+func (in *input) end(promised int64) error {
+	if in.gzipped && errors.Is(in.err, io.ErrUnexpectedEOF) {
+		return &CutError{File: in.name, Record: in.records + 1, What: "the gzip stream after " + after(in.records)}
+	}
+	if in.gzipped && in.err != io.EOF {
+		return fail(in.name, ErrDamaged, "the gzip stream is damaged after %s: %v", after(in.records), in.err)
+	}
+	if in.err != io.EOF {
+		return fail(in.name, in.err, "cannot be read after %s: %v", after(in.records), in.err)
+	}
+	if promised > 0 {
+		return &CutError{in.name, in.records + 1, "what follows " + after(in.records), promised, int64(in.buffered())}
+	}
+	return io.EOF
+}
+
+// damaged is the error of a file that contradicts itself at the next record.
+func (in *input) damaged(format string, args ...any) error {
+	return fail(in.name, ErrDamaged, format, args...)
+}
+
+// cutRecord is the error of a next record that is not whole.
+func (in *input) cutRecord(promised, left int) error {
+	if in.err != io.EOF && !errors.Is(in.err, io.ErrUnexpectedEOF) {
+		return in.end(int64(promised))
+	}
+	return &CutError{in.name, in.records + 1, recordName(in.records + 1), int64(promised), int64(left)}
+}
