@@ -232,7 +232,7 @@ int policer(struct __sk_buff *skb)
 
 	class = classify(policy, &p);
 	if (class >= MAX_CLASSES) {
-		port->unmatched += f.gso_size ? f.gso_segs : 1;
+		port->unmatched += f.gso_size && f.gso_segs ? f.gso_segs : 1;
 		replay_result(skb, KIND_UNMATCHED, NO_CLASS, 0, 0, 0, NO_SET);
 		return TC_ACT_UNSPEC;
 	}
