@@ -16,8 +16,8 @@
 //   - its link types are 8 bits wide, so that LINUX_SLL2 (276) reads as 20;
 //   - microseconds are multiplied in 32 bits, and wrap;
 //   - a pcapng timestamp resolution of whole seconds is taken for microseconds,
-//     one finer than 10^-19 divides by zero, and binary ones finer than 10^-9
-//     are scaled by a rounded factor;
+//     one finer than 10^-19 or 2^-63 overflows, up to a division by zero, and
+//     binary ones finer than 10^-9 are scaled by a rounded factor;
 //   - a truncated pcapng ends like a whole one, its block lengths are believed
 //     (4 GB are allocated, or a slice panics), and their trailers unread.
 //

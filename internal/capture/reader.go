@@ -47,19 +47,19 @@ func Open(path string) (*Reader, error) {
 
 func newReader(in *input) (*Reader, error) {
 	r := &Reader{in: in}
-	kind, err := in.kind()
+	found, err := in.captureFormat()
 	if err != nil {
 		return nil, err
 	}
-	switch kind {
-	case kindPcap:
+	switch found {
+	case formatPcap:
 		f, err := openPcap(in)
 		if err != nil {
 			return nil, err
 		}
 		r.format = f
 		r.links = append(r.links, f.link)
-	case kindPcapng:
+	case formatPcapng:
 		r.format, err = openPcapng(in)
 	}
 	return r, err

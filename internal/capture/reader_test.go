@@ -55,7 +55,7 @@ func TestPcapngSectionsAndInterfaces(t *testing.T) {
 	section := func(o order) []byte {
 		return join(
 			ngSection(o),
-			ngSimpleless(o),
+			ngOthers(o),
 			ngIface(o, 1, 4, comment),
 			ngIface(o, 101, 0, comment, nano, later(o)),
 			ngIface(o, 12, 0, secondsOnly),
@@ -88,8 +88,8 @@ func TestPcapngSectionsAndInterfaces(t *testing.T) {
 	}
 }
 
-// ngSimpleless is blocks that are no packets.
-func ngSimpleless(o order) []byte {
+// ngOthers is blocks that are no packets.
+func ngOthers(o order) []byte {
 	return join(ngBlock(o, 4, []byte("names")), ngBlock(o, 0xbad, nil), ngBlock(o, 5, make([]byte, 3<<20)))
 }
 

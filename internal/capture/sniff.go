@@ -22,7 +22,7 @@ func Sniff(path string) (Kind, error) {
 		return 0, err
 	}
 	defer in.close()
-	_, err = in.kind()
+	_, err = in.captureFormat()
 	if err == nil {
 		return KindCapture, nil
 	}
@@ -32,24 +32,24 @@ func Sniff(path string) (Kind, error) {
 	return 0, err
 }
 
-type format uint8
+type format uint8 // of a capture; 0: none that is read
 
 const (
-	kindPcap format = iota + 1
-	kindPcapng
+	formatPcap format = iota + 1
+	formatPcapng
 )
 
 // magics are the first bytes of the files that are known.
 var magics = []struct {
 	magic  string
-	format format // 0: known, and not read
+	format format
 	name   string
 }{
-	{"\xd4\xc3\xb2\xa1", kindPcap, ""},
-	{"\xa1\xb2\xc3\xd4", kindPcap, ""},
-	{"\x4d\x3c\xb2\xa1", kindPcap, ""},
-	{"\xa1\xb2\x3c\x4d", kindPcap, ""},
-	{"\x0a\x0d\x0d\x0a", kindPcapng, ""},
+	{"\xd4\xc3\xb2\xa1", formatPcap, ""},
+	{"\xa1\xb2\xc3\xd4", formatPcap, ""},
+	{"\x4d\x3c\xb2\xa1", formatPcap, ""},
+	{"\xa1\xb2\x3c\x4d", formatPcap, ""},
+	{"\x0a\x0d\x0d\x0a", formatPcapng, ""},
 	{"\x34\xcd\xb2\xa1", 0, "a modified pcap (Kuznetzov's)"},
 	{"\xa1\xb2\xcd\x34", 0, "a modified pcap (Kuznetzov's)"},
 	{"snoop\x00\x00\x00", 0, "a snoop capture"},
@@ -59,8 +59,8 @@ var magics = []struct {
 	{"BZh", 0, "compressed with bzip2"},
 }
 
-// kind says which capture format the input holds.
-func (in *input) kind() (format, error) {
+// captureFormat says which capture format the input holds.
+func (in *input) captureFormat() (format, error) {
 	in.have(8)
 	head := in.peek(min(8, in.buffered()))
 	for _, m := range magics {

@@ -16,7 +16,7 @@ const (
 	byteOrderMark = "\ufeff"
 )
 
-// Colors of a TraceRow.
+// Colours of a TraceRow.
 const (
 	Green uint8 = iota
 	Yellow
