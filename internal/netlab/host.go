@@ -48,8 +48,8 @@ func (h *Host) Addr(ipv6 bool) netip.Addr {
 // says so, and leaves the thread locked: the runtime discards it with the goroutine.
 func (h *Host) Do(f func() error) error { return away(h.enter, f) }
 
-// away locks the thread, calls leave, which moves it to another namespace, then f,
-// and brings it back.
+// away locks the thread, calls leave, which moves it to another namespace or fails,
+// then f, and brings it back.
 func away(leave, f func() error) (err error) {
 	runtime.LockOSThread()
 	home, err := netns.Get()
@@ -57,17 +57,18 @@ func away(leave, f func() error) (err error) {
 		runtime.UnlockOSThread()
 		return fmt.Errorf("open this thread's network namespace: %w", err)
 	}
+	defer home.Close()
+	if err := leave(); err != nil {
+		runtime.UnlockOSThread()
+		return err
+	}
 	defer func() {
 		if back := netns.Set(home); back != nil {
 			err = errors.Join(err, fmt.Errorf("return to the namespace the thread came from: %w", back))
-		} else {
-			runtime.UnlockOSThread()
+			return
 		}
-		home.Close()
+		runtime.UnlockOSThread()
 	}()
-	if err := leave(); err != nil {
-		return err
-	}
 	return f()
 }
 
@@ -85,12 +86,15 @@ func (h *Host) enter() error {
 
 // open gives the host its namespace.
 func (h *Host) open() error {
-	return away(func() (err error) {
-		if h.NS, err = netns.New(); err != nil {
+	return away(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return fmt.Errorf("make a network namespace (this needs root): %w", err)
 		}
 		return nil
 	}, func() (err error) {
+		if h.NS, err = netns.Get(); err != nil {
+			return fmt.Errorf("open the namespace of %s: %w", h.Device, err)
+		}
 		if h.nl, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
 			return fmt.Errorf("open netlink in the namespace of %s: %w", h.Device, err)
 		}

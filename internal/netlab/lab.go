@@ -107,8 +107,8 @@ func (l *Lab) build(opts Options) error {
 			return fmt.Errorf("configure %s: %w", h.Device, err)
 		}
 	}
-	for _, h := range hosts { // a device carries traffic only once both ends are up
-		if err := h.waitUp(); err != nil {
+	for _, h := range hosts { // neither is before both are up
+		if err := h.waitReady(); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package netlab
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -12,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// upWithin bounds the wait for a device's carrier, which takes milliseconds.
-const upWithin = 10 * time.Second
+// readyWithin bounds the wait for a device to be ready, which takes milliseconds.
+const readyWithin = 10 * time.Second
 
 // writeSysctls hushes the current thread's namespace, before it has any device
 // that could speak.
@@ -89,21 +90,42 @@ func (h *Host) configure(opts Options) error {
 	return nil
 }
 
-// waitUp returns once the device has its carrier and a queue; until then the
-// kernel drops what is sent.
-func (h *Host) waitUp() error {
-	for deadline := time.Now().Add(upWithin); ; time.Sleep(time.Millisecond) {
+// waitReady returns once the device carries traffic. Until it has its carrier the
+// kernel drops what is sent; and an IPv6 address receives only once it has its
+// route, which the kernel adds in its own time, DAD or none.
+func (h *Host) waitReady() error {
+	for deadline := time.Now().Add(readyWithin); ; time.Sleep(time.Millisecond) {
 		dev, err := h.nl.LinkByName(h.Device)
 		if err != nil {
 			return fmt.Errorf("look at %s: %w", h.Device, err)
 		}
-		if dev.Attrs().OperState == netlink.OperUp {
+		routed, err := h.hasRoute()
+		if err != nil {
+			return fmt.Errorf("look at the routes to %s: %w", h.Device, err)
+		}
+		state := dev.Attrs().OperState
+		if state == netlink.OperUp && routed {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%s is still %s after %s", h.Device, dev.Attrs().OperState, upWithin)
+			return fmt.Errorf("%s is not ready after %s: its link is %s, IPv6 routed: %t", h.Device, readyWithin, state, routed)
 		}
 	}
+}
+
+// hasRoute reports whether the kernel takes the host's IPv6 address for its own.
+func (h *Host) hasRoute() (bool, error) {
+	local := &netlink.Route{Table: unix.RT_TABLE_LOCAL, Type: unix.RTN_LOCAL}
+	routes, err := h.nl.RouteListFiltered(netlink.FAMILY_V6, local, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_TYPE)
+	for _, r := range routes {
+		if r.Dst != nil && r.Dst.IP.Equal(h.IPv6.Addr().AsSlice()) {
+			return true, nil
+		}
+	}
+	if errors.Is(err, netlink.ErrDumpInterrupted) {
+		err = nil // it changed while it was listed: look again
+	}
+	return false, err
 }
 
 func ipNet(p netip.Prefix) *net.IPNet {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -91,13 +92,17 @@ func (h *Host) dialTCP(ctx context.Context, f TCPFlow) (*net.TCPConn, error) {
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, orContext(ctx, err)
 	}
 	return conn.(*net.TCPConn), nil
 }
 
-// orContext returns the reason for which ctx ended, where that is why err came about.
+// orContext returns the reason for which ctx ended, where that is why err came about:
+// a connection has no other deadline.
 func orContext(ctx context.Context, err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		<-ctx.Done() // it may be a moment behind
+	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

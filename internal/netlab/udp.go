@@ -136,15 +136,20 @@ type Received struct {
 	Datagrams uint64
 	Bytes     uint64      // of UDP payload
 	TOS       [256]uint64 // datagrams by DSCP<<2 | ECN
-	// Dropped counts what reached the socket and found its queue full or its checksum
-	// wrong. Unless it is 0, all else here is too low.
+	// Dropped counts what found the socket's queue full, and those of BadChecksums that
+	// the kernel found out only there. Unless it is 0, all else here may be too low.
 	Dropped uint64
+	// BadChecksums counts the datagrams that the host, any socket of it, has dropped
+	// for their UDP checksum since the sink was made.
+	BadChecksums uint64
 }
 
 // A UDPSink receives datagrams and counts them, in a queue of 64 MiB. It stands
 // behind all that polices its host's device.
 type UDPSink struct {
+	host     *Host
 	addr     netip.AddrPort
+	badSoFar uint64 // when the sink was made
 	drain    *drain
 	once     sync.Once
 	err      error
@@ -156,7 +161,7 @@ type UDPSink struct {
 // kernel's choice, which Addr tells. Call Stop on what it returns.
 func (h *Host) ReceiveUDP(ipv6 bool, port uint16) (*UDPSink, error) {
 	at := netip.AddrPortFrom(h.Addr(ipv6), port)
-	s := &UDPSink{addr: at, buf: make([]byte, maxMTU), oob: make([]byte, 256)}
+	s := &UDPSink{host: h, addr: at, buf: make([]byte, maxMTU), oob: make([]byte, 256)}
 	fd, err := h.udpSocket(at)
 	if err == nil {
 		err = s.prepare(fd)
@@ -177,7 +182,9 @@ func (s *UDPSink) prepare(fd int) error {
 		level, name = unix.IPPROTO_IPV6, unix.IPV6_RECVTCLASS
 	}
 	local, err := unix.Getsockname(fd)
-	err = errors.Join(err,
+	var mib error
+	s.badSoFar, mib = s.host.udpChecksumErrors()
+	err = errors.Join(err, mib,
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, queueBytes),
 		unix.SetsockoptInt(fd, level, name, 1))
 	if err != nil {
@@ -224,11 +231,18 @@ func (s *UDPSink) read(fd int) error {
 func (s *UDPSink) Stop() (Received, error) {
 	s.once.Do(func() {
 		settle()
+		// Connected to itself, the socket takes no more from anyone else, and its queue
+		// has an end.
+		unhook := unix.Connect(s.drain.fd, sockaddr(s.addr))
 		s.err = s.drain.stop(func(fd int) (err error) {
-			s.received.Dropped, err = socketDrops(fd)
+			if s.received.Dropped, err = socketDrops(fd); err != nil {
+				return err
+			}
+			bad, err := s.host.udpChecksumErrors()
+			s.received.BadChecksums = bad - s.badSoFar
 			return err
 		})
-		if s.err != nil {
+		if s.err = errors.Join(unhook, s.err); s.err != nil {
 			s.err = fmt.Errorf("netlab: receive UDP at %s: %w", s.addr, s.err)
 		}
 	})

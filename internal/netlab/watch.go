@@ -245,8 +245,8 @@ func (w *Watch) Stop() (Seen, error) {
 			w.seen.Dropped += uint64(stats.Drops)
 			return nil
 		})
-		if err := errors.Join(unhook, w.err); err != nil {
-			w.err = fmt.Errorf("netlab: capture: %w", err)
+		if w.err = errors.Join(unhook, w.err); w.err != nil {
+			w.err = fmt.Errorf("netlab: capture: %w", w.err)
 		}
 	})
 	w.mu.Lock()
