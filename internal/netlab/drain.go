@@ -1,6 +1,7 @@
 package netlab
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -61,15 +62,22 @@ func (d *drain) run(read func(fd int) error) error {
 // stop reads what is queued, ends the goroutine and calls last, if the socket was
 // read without error, before it closes the socket.
 func (d *drain) stop(last func(fd int) error) error {
-	var one [8]byte
-	one[0], one[7] = 1, 1 // non-zero in either byte order
-	_, err := unix.Write(d.wake, one[:])
-	if err != nil {
-		err = fmt.Errorf("wake the reader: %w", err)
-	} else if err = <-d.done; err == nil {
+	err := d.signal()
+	if err == nil {
+		err = <-d.done
+	}
+	if err == nil {
 		err = last(d.fd)
 	}
 	return errors.Join(err, unix.Close(d.fd), unix.Close(d.wake))
+}
+
+// signal tells the goroutine to end once the queue is empty.
+func (d *drain) signal() error {
+	if _, err := unix.Write(d.wake, binary.NativeEndian.AppendUint64(nil, 1)); err != nil {
+		return fmt.Errorf("wake the reader: %w", err)
+	}
+	return nil
 }
 
 // settle waits until each CPU's queue of received packets has been empty once

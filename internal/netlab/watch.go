@@ -24,7 +24,7 @@ const (
 // WatchOptions says what a watch counts. The zero value counts all IP that arrives.
 type WatchOptions struct {
 	Direction Direction
-	Keep      bool   // keep each counted frame in Seen.Frames
+	Keep      bool   // keep each counted frame in Seen.Frames, all in memory: not for a flood
 	Proto     uint8  // count only this IP protocol; 0 means any
 	Port      uint16 // count only where one of the ports is this; 0 means any
 }
