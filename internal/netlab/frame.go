@@ -34,11 +34,10 @@ type Tag struct {
 }
 
 // UDPFrame returns the frame of a datagram from h to its peer, complete with
-// checksums, behind the given tags, outermost first, and padded to Ethernet's 60 bytes.
-// It takes To, From, Payload,
-// TOS and TTL of f (an invalid To.Addr means the peer's IPv4 address, From 0 means
-// To's port); GSO becomes the frame's GSOSize. It returns an error where the
-// payload fits no IP packet.
+// checksums, behind the given tags, outermost first, and padded to Ethernet's 60
+// bytes. It takes To, From, Payload, TOS and TTL of f (an invalid To.Addr means the
+// peer's IPv4 address, From 0 means To's port); GSO becomes the frame's GSOSize. It
+// returns an error where the payload fits no IP packet.
 func (h *Host) UDPFrame(f UDPFlow, tags ...Tag) (Frame, error) {
 	to := f.To.Addr().Unmap()
 	if !to.IsValid() {
