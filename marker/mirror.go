@@ -23,7 +23,7 @@ type Outcome struct {
 	Arrival Color // by the DSCP it came with
 	Color   Color
 	Class   uint16           // NoClass: not metered
-	Cost    uint32           // in the class's unit
+	Cost    uint64           // in the class's unit
 	Slots   [MaxChain]uint32 // bucket of each meter: set × SetSlots + slot, or NoSet
 }
 
@@ -142,7 +142,7 @@ func (m *Mirror) Packet(f *Frame, now uint64) Outcome {
 		Arrival: arrival,
 		Color:   color,
 		Class:   uint16(class),
-		Cost:    uint32(cost.cost),
+		Cost:    cost.cost,
 		Slots:   [MaxChain]uint32{slot, NoSet, NoSet},
 	}
 }

@@ -1,0 +1,94 @@
+// Package loader puts the kernel program to work: loads it with a Plan, attaches it to a device's
+// hook, pins it so that it outlives the command, finds it again and takes it off. It never sees the
+// user's policy, only a Plan.
+package loader
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/rlimit"
+
+	"github.com/tricolor-policer/tricolor/bpf"
+	"github.com/tricolor-policer/tricolor/maps"
+	"github.com/tricolor-policer/tricolor/marker"
+)
+
+// Errors that a person meets; what they wrap says more.
+var (
+	ErrPrivilege = errors.New("not permitted") // no root, no capability
+	ErrKernel    = errors.New("the kernel lacks a feature")
+)
+
+// Options say how the program is loaded.
+type Options struct {
+	Seeds  marker.Seeds // of the table's hash
+	L3     bool         // the device has no link header: packets start at the IP header
+	Replay bool         // for test runs: the clock is the packet's time stamp
+}
+
+// Program is a loaded kernel program with its maps. The caller closes it.
+type Program struct {
+	*ebpf.Program
+	Maps *maps.Maps
+}
+
+// Load loads the program, makes its maps and writes the plan to them. Returns an error that wraps
+// ErrPrivilege, ErrKernel or marker.ErrPlan. Requires Linux 6.1, CAP_BPF and CAP_NET_ADMIN.
+func Load(plan *marker.Plan, o Options) (*Program, error) {
+	if err := plan.Check(); err != nil {
+		return nil, err
+	}
+	if err := rlimit.RemoveMemlock(); err != nil {
+		return nil, explain("lift the bound on locked memory", err)
+	}
+	spec, err := bpf.LoadPolicer()
+	if err != nil {
+		return nil, fmt.Errorf("read the kernel program: %w", err)
+	}
+	maps.Resize(spec, plan.Geometry)
+	if err := errors.Join(
+		spec.Variables["replay"].Set(bit(o.Replay)),
+		spec.Variables["link_header"].Set(bit(!o.L3)),
+	); err != nil {
+		return nil, fmt.Errorf("set up the kernel program: %w", err)
+	}
+	var objects struct {
+		Program *ebpf.Program `ebpf:"policer"`
+		maps.Maps
+	}
+	if err := spec.LoadAndAssign(&objects, nil); err != nil {
+		return nil, explain("load the kernel program", err)
+	}
+	p := &Program{Program: objects.Program, Maps: &objects.Maps}
+	if err := errors.Join(p.Maps.WriteTable(plan.Geometry, o.Seeds), p.Maps.WritePlan(plan)); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+// Close closes the program and its maps. Pinned or attached, they live on in the kernel.
+func (p *Program) Close() error {
+	return errors.Join(p.Program.Close(), p.Maps.Close())
+}
+
+// explain tells a person why the kernel said no.
+func explain(what string, err error) error {
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("%s: %w: run it as root, or give it CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON: %w", what, ErrPrivilege, err)
+	case errors.Is(err, ebpf.ErrNotSupported):
+		return fmt.Errorf("%s: %w: Linux 6.1 or newer is needed: %w", what, ErrKernel, err)
+	default:
+		return fmt.Errorf("%s: %w", what, err)
+	}
+}
+
+func bit(b bool) uint8 {
+	if b {
+		return 1
+	}
+	return 0
+}
