@@ -102,6 +102,7 @@ func keepsEnvelope(m machine, tr trace) error {
 	}
 	groups := []group{{"green", marker.Green, p.CBS, p.CIR}}
 	switch p.Meter {
+	case marker.Token:
 	case marker.SRTCM:
 		groups = append(groups, group{"green + yellow", marker.Yellow, p.CBS + p.EBS, p.CIR})
 	case marker.TRTCM:

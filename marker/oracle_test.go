@@ -75,6 +75,7 @@ func (o *oracle) refill(now uint64) {
 	o.time = now
 	spill := pour(o.c, cbs, seconds, p.CIR)
 	switch p.Meter {
+	case marker.Token:
 	case marker.SRTCM:
 		pourBytes(o.x, xbs, spill)
 	case marker.TRTCM:
