@@ -62,12 +62,36 @@ func (m *Mirror) Sets() []Set { return m.table.sets }
 // Stats returns the counters, in place.
 func (m *Mirror) Stats() *Stats { return &m.stats }
 
+// OnForget has f told of each bucket that is about to be forgotten, so that its counters can be kept.
+func (m *Mirror) OnForget(f func(*Slot)) { m.table.forgetting = f }
+
+// Seen is what the mirror reads of a frame, for people.
+type Seen struct {
+	IP   bool      // it is IP and not malformed: the rest holds
+	Flow KeyFields // of its flow: addresses, protocol, ports
+	Key  KeyFields // of its class's first bucket; zero without a class
+	DSCP uint8
+}
+
+// See reads a frame without policing it.
+func (m *Mirror) See(f *Frame) Seen {
+	var p packet
+	if parseFrame(f, &p) != parsedIP {
+		return Seen{}
+	}
+	s := Seen{IP: true, DSCP: p.dscp, Flow: p.key.Fields()}
+	s.Flow.Kind = p.ipv6 << 7
+	if class := classify(m.plan, &p); class < MaxClasses {
+		k := m.plan.Classes[class].Meters[0].key(&p)
+		s.Key = k.Fields()
+	}
+	return s
+}
+
 // holdKeyed finds or makes the bucket of a key.
 func (m *Mirror) holdKeyed(meter *Meter, p *packet, now uint64) held {
 	stage := &m.plan.Geometry.Stages[0]
-	mask := &meter.Mask[p.ipv6]
-	k := Key{p.key[0] & mask[0], p.key[1] & mask[1], p.key[2] & mask[2], p.key[3] & mask[3],
-		p.key[4]&mask[4] | meter.ID[p.ipv6]}
+	k := meter.key(p)
 	h := m.table.seeds.hash(&k)
 	left := stage.Base + hashLeft(h, stage.Mask)
 	right := stage.Base + hashRight(h, stage.Mask)

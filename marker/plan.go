@@ -114,6 +114,13 @@ func NewMeter(class uint16, position int, per Per, prefix [2]int) Meter {
 	return m
 }
 
+// key is the key of a packet's bucket.
+func (m *Meter) key(p *packet) Key {
+	mask := &m.Mask[p.ipv6]
+	return Key{p.key[0] & mask[0], p.key[1] & mask[1], p.key[2] & mask[2], p.key[3] & mask[3],
+		p.key[4]&mask[4] | m.ID[p.ipv6]}
+}
+
 // prefixMask is an address mask of n leading bits.
 func prefixMask(n int) (mask [16]byte) {
 	for i := 0; i < n; i++ {

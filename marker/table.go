@@ -31,6 +31,8 @@ type table struct {
 	sets  []Set
 	seeds Seeds
 	plan  *Plan
+
+	forgetting func(*Slot) // told of each bucket about to be forgotten; may be nil
 }
 
 // find returns the slot that holds the key, or -1.
@@ -154,10 +156,13 @@ func (t *table) insert(k *Key, m *Meter, left, right uint32, tag uint8, now uint
 	b.Last = max(b.Last, forgot)
 	at := roomSlot(room)
 	s := &t.sets[set]
+	slot := &s[at]
 	if room&0x0f == 0 {
 		*s.forgot() = max(*s.forgot(), now)
+		if t.forgetting != nil {
+			t.forgetting(slot)
+		}
 	}
-	slot := &s[at]
 	slot.init(k, m.Profile, t.plan.Generation)
 	slot.Bucket = b
 	s[0].Tags = s[0].Tags&^(0xff<<(8*at)) | uint32(tag)<<(8*at)
