@@ -1,0 +1,321 @@
+package pcaptest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"math/bits"
+	"slices"
+
+	"github.com/tricolor-policer/tricolor/internal/capture"
+	"github.com/tricolor-policer/tricolor/marker"
+)
+
+// Step is one packet of a replay.
+type Step struct {
+	Packet  *capture.Packet // as captured; its Data is not marked
+	Frame   *marker.Frame   // as it comes out, marked
+	Seen    marker.Seen     // as it came in
+	Outcome marker.Outcome
+	Bucket  *marker.Slot // its bucket afterwards; nil where it was not metered
+}
+
+// ReplayOptions say how a file is replayed.
+type ReplayOptions struct {
+	Plan     *marker.Plan
+	Seeds    marker.Seeds
+	Each     func(*Step) error  // called for each packet, if not nil; what it is given is valid until it returns
+	Progress func(offset int64) // called now and then with the bytes of the file that were read, if not nil
+}
+
+// Replay is the outcome of one file run through the mirror.
+type Replay struct {
+	File        string
+	Records     int64  // packets, or rows of a trace
+	First, Last uint64 // earliest and latest time stamp, ns
+	Backward    int64  // records whose time stamp is before the one before
+	Behind      *Behind
+	Stats       marker.Stats
+	Table       TableUse // zero for a trace
+	Flows       []Flow   // busiest first
+
+	previous uint64 // time stamp of the record before
+}
+
+// Span is the time from the earliest to the latest record, in ns.
+func (r *Replay) Span() uint64 { return r.Last - r.First }
+
+// Behind is the first packet that was judged long before its bucket's time: the capture's clock had
+// jumped ahead, and nothing is earned until it is there again.
+type Behind struct {
+	Packet int64
+	By     uint64 // ns
+}
+
+// behindBound is how far behind its bucket a packet is worth a warning, in ns.
+const behindBound = 1_000_000_000
+
+// TableUse is how full the table is at the end.
+type TableUse struct {
+	Slots, Used uint64
+	Forgotten   uint64 // buckets forgotten, since they were full
+}
+
+// Flow is what one key did.
+type Flow struct {
+	Key      marker.KeyFields
+	Overflow bool // not a key, but all those that had no bucket of their own
+	Packets  [marker.Colors]uint64
+	Bytes    [marker.Colors]uint64
+}
+
+// Total returns the flow's packets and bytes of all colours.
+func (f *Flow) Total() (packets, bytes uint64) {
+	for c := range marker.Colors {
+		packets += f.Packets[c]
+		bytes += f.Bytes[c]
+	}
+	return packets, bytes
+}
+
+// progressEvery is how many packets pass between two calls of Progress.
+const progressEvery = 1 << 12
+
+// ReplayCapture runs a capture through a mirror of its own. A cut capture is replayed up to the cut;
+// then the cut's error is returned with the Replay.
+func ReplayCapture(ctx context.Context, file string, o ReplayOptions) (*Replay, error) {
+	r, err := capture.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	m, err := marker.NewMirror(o.Plan, o.Seeds)
+	if err != nil {
+		return nil, err
+	}
+	result := &Replay{File: file}
+	flows := newFlows(m)
+	var (
+		p    capture.Packet
+		step Step
+		data []byte
+		cut  error
+	)
+	for {
+		if err := r.Next(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			cut = err
+			break
+		}
+		result.stamp(p.Time)
+		f := frameOf(&p, len(p.Data))
+		if o.Each != nil {
+			// The mirror marks in place; the packet stays as it was captured.
+			step = Step{Packet: &p, Frame: &f, Seen: m.See(&f)}
+			data = append(data[:0], f.Data...)
+			f.Data = data
+		}
+		out := m.Packet(&f, p.Time)
+		var bucket *marker.Slot
+		if slot := out.Slots[0]; slot != marker.NoSet {
+			bucket = &m.Sets()[slot/marker.SetSlots][slot%marker.SetSlots]
+			result.behind(p.Number, p.Time, bucket.Bucket.Last)
+		}
+		if o.Each != nil {
+			step.Outcome, step.Bucket = out, bucket
+			if err := o.Each(&step); err != nil {
+				return result, err
+			}
+		}
+		if result.Records%progressEvery == 0 {
+			if err := ctx.Err(); err != nil {
+				return result, err
+			}
+			if o.Progress != nil {
+				o.Progress(r.Offset())
+			}
+		}
+	}
+	result.Stats = *m.Stats()
+	result.Table = TableUse{Slots: o.Plan.Geometry.Flows(), Forgotten: flows.forgotten}
+	result.Flows = flows.list(&result.Table)
+	if o.Progress != nil {
+		o.Progress(r.Size())
+	}
+	return result, cut
+}
+
+// ReplayTrace runs a CSV trace through one bucket of the plan's first meter.
+func ReplayTrace(ctx context.Context, file string, o ReplayOptions) (*Replay, error) {
+	t, err := capture.OpenTrace(file)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	if err := o.Plan.Check(); err != nil {
+		return nil, err
+	}
+	var (
+		class   = &o.Plan.Classes[0]
+		profile = &o.Plan.Profiles[class.Meters[0].Profile]
+		slot    marker.Slot
+		row     capture.TraceRow
+		result  = &Replay{File: file, Stats: marker.Stats{Classes: make([]marker.ClassStats, len(o.Plan.Classes))}}
+		stats   = &result.Stats.Classes[0]
+		p       capture.Packet
+		cut     error
+	)
+	for {
+		if err := t.Next(&row); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			cut = err
+			break
+		}
+		result.stamp(row.Time)
+		if result.Records == 1 {
+			profile.Init(&slot.Bucket, row.Time)
+		}
+		out := marker.Outcome{Arrival: marker.Color(row.Color), Cost: row.Bytes}
+		out.Slots = marker.Unmetered(marker.Metered).Slots
+		if profile.Refill(&slot.Bucket, row.Time) {
+			stats.ClockBack++
+		}
+		out.Color = profile.Color(&slot.Bucket, row.Bytes*marker.Nano, out.Arrival)
+		profile.Spend(&slot.Bucket, row.Bytes*marker.Nano, out.Color)
+		out.Dropped = class.Actions[out.Color].Verbs&marker.VerbDrop != 0
+		slot.Packets[out.Color]++
+		slot.Bytes[out.Color] += row.Bytes
+		result.behind(result.Records, row.Time, slot.Bucket.Last)
+		if o.Each != nil {
+			p = capture.Packet{Number: result.Records, Time: row.Time}
+			if err := o.Each(&Step{Packet: &p, Outcome: out, Bucket: &slot}); err != nil {
+				return result, err
+			}
+		}
+		if result.Records%progressEvery == 0 {
+			if err := ctx.Err(); err != nil {
+				return result, err
+			}
+			if o.Progress != nil {
+				o.Progress(t.Offset())
+			}
+		}
+	}
+	stats.Packets, stats.Bytes = slot.Packets, slot.Bytes
+	if o.Progress != nil {
+		o.Progress(t.Size())
+	}
+	return result, cut
+}
+
+// stamp notes a record and its time.
+func (r *Replay) stamp(now uint64) {
+	r.Records++
+	if r.Records == 1 {
+		r.First, r.Last = now, now
+		r.previous = now
+		return
+	}
+	if now < r.previous {
+		r.Backward++
+	}
+	r.previous = now
+	r.First, r.Last = min(r.First, now), max(r.Last, now)
+}
+
+// behind notes the first packet that is long before its bucket's last.
+func (r *Replay) behind(number int64, now, last uint64) {
+	if r.Behind == nil && last > now && last-now > behindBound {
+		r.Behind = &Behind{number, last - now}
+	}
+}
+
+// flows adds up what each key did, through buckets that are forgotten and made again.
+type flows struct {
+	mirror    *marker.Mirror
+	kept      map[flowKey]*Flow
+	forgotten uint64
+}
+
+type flowKey struct {
+	key      marker.Key
+	overflow bool
+}
+
+func newFlows(m *marker.Mirror) *flows {
+	f := &flows{mirror: m, kept: map[flowKey]*Flow{}}
+	m.OnForget(func(s *marker.Slot) {
+		f.forgotten++
+		f.add(s, false)
+	})
+	return f
+}
+
+func (f *flows) add(s *marker.Slot, overflow bool) {
+	k := flowKey{s.Key, overflow}
+	flow := f.kept[k]
+	if flow == nil {
+		flow = &Flow{Key: s.Key.Fields(), Overflow: overflow}
+		f.kept[k] = flow
+	}
+	for c := range marker.Colors {
+		flow.Packets[c] += s.Packets[c]
+		flow.Bytes[c] += s.Bytes[c]
+	}
+}
+
+// list returns all flows, busiest first, and counts the slots in use.
+func (f *flows) list(use *TableUse) []Flow {
+	plan := f.mirror.Plan()
+	overflow := map[uint32]bool{}
+	for _, p := range plan.Profiles {
+		overflow[p.Overflow] = true
+	}
+	for i := range f.mirror.Sets() {
+		s := &f.mirror.Sets()[i]
+		for slot := range s {
+			if s.Tag(slot) == 0 {
+				continue
+			}
+			if uint32(i) < plan.Geometry.Reserved {
+				use.Used++
+			}
+			f.add(&s[slot], overflow[uint32(i)])
+		}
+	}
+	list := make([]Flow, 0, len(f.kept))
+	for _, flow := range f.kept {
+		list = append(list, *flow)
+	}
+	slices.SortFunc(list, func(a, b Flow) int {
+		ap, ab := a.Total()
+		bp, bb := b.Total()
+		return cmp.Or(cmp.Compare(bb, ab), cmp.Compare(bp, ap), cmp.Compare(a.Key.String(), b.Key.String()))
+	})
+	return list
+}
+
+// ErrTrace is what running a trace where packets are needed wraps.
+var ErrTrace = errors.New("a CSV trace holds no packets")
+
+// MeanRate is bytes over the span, in bytes per second; 0 where there is no span.
+func (r *Replay) MeanRate(bytes uint64) uint64 {
+	span := r.Span()
+	if span == 0 {
+		return 0
+	}
+	return mulDiv(bytes, marker.Nano, span)
+}
+
+// mulDiv is a × b / c with a product of 128 bits; at most the largest uint64.
+func mulDiv(a, b, c uint64) uint64 {
+	hi, lo := bits.Mul64(a, b)
+	if hi >= c {
+		return ^uint64(0)
+	}
+	q, _ := bits.Div64(hi, lo, c)
+	return q
+}
