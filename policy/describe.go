@@ -47,6 +47,7 @@ func describeMeter(plan *marker.Plan, m *marker.Meter, packets bool) string {
 	p := &plan.Profiles[m.Profile]
 	parts := []string{fmt.Sprintf("%v CIR %s", p.Meter, units.FormatRate(p.CIR, packets)), "CBS " + burst(p.CBS, packets)}
 	switch p.Meter {
+	case marker.Token:
 	case marker.SRTCM:
 		parts = append(parts, "EBS "+burst(p.XBS, packets))
 	case marker.TRTCM:
