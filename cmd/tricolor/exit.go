@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tricolor-policer/tricolor/loader"
+	"github.com/tricolor-policer/tricolor/policy"
+)
+
+// What a command line exits with.
+const (
+	exitDone     = 0
+	exitFailed   = 1 // anything but the following
+	exitUsage    = 2 // usage or policy
+	exitLacking  = 3 // a privilege or a kernel feature
+	exitNotFound = 4 // no such device, or nothing attached to it
+)
+
+// usageError is a command line that says nothing that can be done.
+type usageError struct{ error }
+
+func (e *usageError) Unwrap() error { return e.error }
+
+func usage(format string, args ...any) error {
+	return &usageError{fmt.Errorf(format, args...)}
+}
+
+// arguments makes what check refuses a usage error.
+func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usage("%w; %q says more", err, cmd.CommandPath()+" --help")
+		}
+		return nil
+	}
+}
+
+// needFiles is the check of commands that take capture files.
+func needFiles(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usage("name a FILE; %q says more", cmd.CommandPath()+" --help")
+	}
+	return nil
+}
+
+// errReported is an error of which everything was already said.
+var errReported = errors.New("reported")
+
+// exitCode is the one place that gives errors their exit codes.
+func exitCode(err error) int {
+	var wrong *usageError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &wrong), errors.Is(err, policy.ErrPolicy):
+		return exitUsage
+	case errors.Is(err, loader.ErrPrivilege), errors.Is(err, loader.ErrKernel):
+		return exitLacking
+	default:
+		return exitFailed
+	}
+}
+
+// report prints an error, a line for each thing that is wrong.
+func report(w io.Writer, err error) {
+	switch {
+	case err == nil, errors.Is(err, errReported):
+	case errors.Is(err, context.Canceled):
+		say(w, "interrupted")
+	default:
+		say(w, err.Error())
+	}
+}
+
+// say prints a message for a person, each line under the program's name.
+func say(w io.Writer, message string) {
+	for line := range strings.Lines(message) {
+		fmt.Fprintf(w, "tricolor: %s\n", printable(strings.TrimSuffix(line, "\n")))
+	}
+}
+
+// warn prints what a person should know though the command goes on.
+func warn(w io.Writer, format string, args ...any) {
+	say(w, "warning: "+fmt.Sprintf(format, args...))
+}

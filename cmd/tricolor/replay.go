@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tricolor-policer/tricolor/internal/capture"
+	"github.com/tricolor-policer/tricolor/marker"
+	"github.com/tricolor-policer/tricolor/pcaptest"
+	"github.com/tricolor-policer/tricolor/policy"
+)
+
+// defaultSeed is the table's seed of a replay, so that every replay of a file is the same.
+const defaultSeed = 1
+
+func newReplay() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "replay FILE…",
+		Short: "Run captures or CSV traces through the policer, without the kernel",
+		Long: `Replay runs each FILE through the policer and prints what became of its packets, by colour and flow.
+A FILE is a pcap or pcapng capture, or a CSV trace (time_ns,bytes[,color]; one bucket for all), gzipped
+or not. Each is a run of its own. It needs no privilege.
+` + policyHelp,
+		Example: `  tricolor replay video.pcap --meter srtcm --cir 10mbit --cbs 96KiB --ebs 192KiB --yellow dscp=af12
+  tricolor replay video.pcap --meter trtcm --cir 5mbit --cbs 64KiB --pir 10mbit --pbs 128KiB --packets rows.csv
+  tricolor replay video.pcap --meter token --cir 8mbit --cbs 20ms --per src --write marked.pcap`,
+		Args: needFiles,
+	}
+	r := &replayer{flags: addPolicy(cmd.Flags(), defaultSeed, "of the table's hash")}
+	r.output = addOutput(cmd, "table", "json")
+	r.top = 10
+	cmd.Flags().Var(&r.top, "top", "how many flows to print, busiest first")
+	cmd.Flags().StringVar(&r.write, "write", "", "write what would come out to this pcap `FILE`")
+	cmd.Flags().StringVar(&r.packets, "packets", "", "write a row for each packet to this CSV `FILE`")
+	cmd.RunE = func(cmd *cobra.Command, files []string) error {
+		r.stdout, r.stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
+		return r.run(cmd.Context(), files)
+	}
+	return cmd
+}
+
+// replayer is the replay command.
+type replayer struct {
+	flags          *policyFlags
+	output         *choice
+	top            plain
+	write, packets string
+	stdout, stderr io.Writer
+	plan           *marker.Plan
+}
+
+func (r *replayer) run(ctx context.Context, files []string) error {
+	p, plan, err := r.flags.compile()
+	if err != nil {
+		return err
+	}
+	r.plan = plan
+	for flag, path := range map[string]string{"write": r.write, "packets": r.packets} {
+		if path != "" && len(files) > 1 {
+			return usage("--%s takes one FILE, and %d are given: replay them one by one", flag, len(files))
+		}
+	}
+	if r.write != "" && r.write == r.packets {
+		return usage("--write and --packets name the same file %s: name two", r.write)
+	}
+	for _, line := range p.Warnings(0, 0) {
+		warn(r.stderr, "%s", line)
+	}
+
+	asJSON := r.output.word == "json"
+	report := replayReport{Policy: policy.Describe(plan), Seed: uint64(*r.flags.seed), Files: []replayFile{}}
+	failed, described := false, false
+	for _, file := range files {
+		result, err := r.file(ctx, file)
+		if errors.Is(err, context.Canceled) || len(files) == 1 && result == nil {
+			return err
+		}
+		if result != nil && (err == nil || result.Records > 0) {
+			for _, line := range warnings(result) {
+				warn(r.stderr, "%s: %s", printable(file), line)
+			}
+			if !asJSON {
+				if !described {
+					report.printPolicy(r.stdout)
+					described = true
+				}
+				if err := printReplay(r.stdout, r.plan, result, int(min(r.top, 1<<30))); err != nil {
+					return err
+				}
+			}
+		}
+		report.add(plan, file, result, err, int(min(r.top, 1<<30)))
+		if err != nil {
+			say(r.stderr, err.Error())
+			failed = true
+		}
+	}
+	if asJSON {
+		if err := printJSON(r.stdout, report); err != nil {
+			return err
+		}
+	}
+	if failed {
+		return errReported
+	}
+	return nil
+}
+
+// file replays one file, into the files that --write and --packets name. With a cut capture it returns
+// both what came before the cut, and the cut.
+func (r *replayer) file(ctx context.Context, file string) (result *pcaptest.Replay, err error) {
+	kind, err := capture.Sniff(file)
+	if err != nil {
+		return nil, err
+	}
+	replay := pcaptest.ReplayCapture
+	if kind == capture.KindTrace {
+		if r.write != "" {
+			return nil, fmt.Errorf("%s: %w: --write takes a capture", file, pcaptest.ErrTrace)
+		}
+		replay = pcaptest.ReplayTrace
+	}
+	var outs outputs
+	defer func() { err = errors.Join(err, outs.discard()) }()
+	if err := outs.open(r, file); err != nil {
+		return nil, err
+	}
+	bar := newProgress(r.stderr, file)
+	var stopped error // by an output
+	options := pcaptest.ReplayOptions{Plan: r.plan, Seeds: marker.SeedsFrom(uint64(*r.flags.seed)), Progress: bar.at}
+	if len(outs.writers) > 0 {
+		options.Each = func(s *pcaptest.Step) error {
+			stopped = outs.write(s)
+			return stopped
+		}
+	}
+	result, err = replay(ctx, file, options)
+	bar.close()
+	if stopped != nil {
+		return nil, fmt.Errorf("%s: %w", file, stopped)
+	}
+	if err != nil && (result == nil || ctx.Err() != nil) {
+		return nil, err
+	}
+	return result, errors.Join(err, outs.commit(file))
+}
+
+// outputs are the files that are written during a replay.
+type outputs struct {
+	files   []*outFile
+	writers []func(*pcaptest.Step) error
+	flushes []func(input string) error
+}
+
+func (o *outputs) open(r *replayer, input string) error {
+	if r.write != "" {
+		f, err := createOut("write", r.write, input)
+		if err != nil {
+			return err
+		}
+		m := &markedCapture{w: f}
+		o.add(f, m.write, m.flush)
+	}
+	if r.packets != "" {
+		f, err := createOut("packets", r.packets, input)
+		if err != nil {
+			return err
+		}
+		rows, err := newPacketRows(f, r.plan)
+		o.add(f, rows.write, func(string) error { return rows.flush() })
+		return err
+	}
+	return nil
+}
+
+func (o *outputs) add(f *outFile, write func(*pcaptest.Step) error, flush func(string) error) {
+	o.files = append(o.files, f)
+	o.writers = append(o.writers, write)
+	o.flushes = append(o.flushes, flush)
+}
+
+func (o *outputs) write(s *pcaptest.Step) error {
+	for _, write := range o.writers {
+		if err := write(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// commit puts all files in their places.
+func (o *outputs) commit(input string) error {
+	for _, flush := range o.flushes {
+		if err := flush(input); err != nil {
+			return err
+		}
+	}
+	files := o.files
+	o.files = nil
+	var errs []error
+	for _, f := range files {
+		errs = append(errs, f.commit())
+	}
+	return errors.Join(errs...)
+}
+
+// discard leaves nothing behind of what was not committed.
+func (o *outputs) discard() error {
+	var errs []error
+	for _, f := range o.files {
+		errs = append(errs, f.discard())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,33 @@
+package main
+
+import "github.com/spf13/cobra"
+
+// commands make the commands, in the order of the help.
+var commands = []func() *cobra.Command{
+	newReplay, newVerify,
+	newVersion,
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "tricolor",
+		Short: "Police traffic packet by packet: three colours, exact to the byte",
+		Long: `tricolor polices traffic packet by packet: it meters each flow (RFC 2697, RFC 2698, RFC 4115), marks
+packets by colour and drops what is red, in the kernel, on an interface's TC hook; and it replays and
+verifies captures.
+
+Exit codes: 0 done; 1 anything but the following; 2 wrong usage or policy; 3 a privilege or a kernel
+feature is missing; 4 no such device, or nothing attached to it.`,
+		Args:              arguments(cobra.NoArgs),
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	cobra.EnableCommandSorting = false
+	for _, command := range commands {
+		root.AddCommand(command())
+	}
+	return root
+}
