@@ -74,15 +74,15 @@ type Seen struct {
 }
 
 // See reads a frame without policing it.
-func (m *Mirror) See(f *Frame) Seen {
+func See(plan *Plan, f *Frame) Seen {
 	var p packet
 	if parseFrame(f, &p) != parsedIP {
 		return Seen{}
 	}
 	s := Seen{IP: true, DSCP: p.dscp, Flow: p.key.Fields()}
 	s.Flow.Kind = p.ipv6 << 7
-	if class := classify(m.plan, &p); class < MaxClasses {
-		k := m.plan.Classes[class].Meters[0].key(&p)
+	if class := classify(plan, &p); class < MaxClasses {
+		k := plan.Classes[class].Meters[0].key(&p)
 		s.Key = k.Fields()
 	}
 	return s

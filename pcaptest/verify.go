@@ -47,7 +47,6 @@ type Field struct {
 type verifier struct {
 	mirror, kernel Side
 	plan           *marker.Plan
-	see            *marker.Mirror         // reads frames for people
 	shadow         map[uint32]*marker.Set // each set as it was last compared
 	fields         []Field
 	mirrorData     []byte
@@ -59,11 +58,7 @@ type verifier struct {
 // once more. It ends at the first difference. A cut capture is compared up to the cut; then the cut's
 // error is returned with the Verification. The sides stay the caller's.
 func Verify(ctx context.Context, r *capture.Reader, file string, plan *marker.Plan, mirror, kernel Side, progress func(offset int64)) (*Verification, error) {
-	see, err := marker.NewMirror(&marker.Plan{Geometry: plan.Geometry, Classes: plan.Classes, Profiles: plan.Profiles}, marker.Seeds{})
-	if err != nil {
-		return nil, err
-	}
-	v := &verifier{mirror: mirror, kernel: kernel, plan: plan, see: see, shadow: map[uint32]*marker.Set{}}
+	v := newVerifier(plan, mirror, kernel)
 	result := &Verification{File: file}
 	var p capture.Packet
 	var cut error
@@ -77,7 +72,7 @@ func Verify(ctx context.Context, r *capture.Reader, file string, plan *marker.Pl
 			cut = err
 			break
 		}
-		d, err := v.packet(&p)
+		d, err := v.packet(FrameOf(&p), p.Number, p.Time)
 		if err != nil {
 			return result, fmt.Errorf("%s: packet %d: %w", file, p.Number, err)
 		}
@@ -102,18 +97,22 @@ func Verify(ctx context.Context, r *capture.Reader, file string, plan *marker.Pl
 	return result, errors.Join(err, cut)
 }
 
-func (v *verifier) packet(p *capture.Packet) (*Difference, error) {
-	f := FrameOf(p)
+func newVerifier(plan *marker.Plan, mirror, kernel Side) *verifier {
+	return &verifier{mirror: mirror, kernel: kernel, plan: plan, shadow: map[uint32]*marker.Set{}}
+}
+
+// packet has both sides police a frame, and compares. The frame's bytes stay as they are.
+func (v *verifier) packet(f marker.Frame, number int64, now uint64) (*Difference, error) {
 	v.mirrorData = append(v.mirrorData[:0], f.Data...)
 	v.kernelData = append(v.kernelData[:0], f.Data...)
 	mirrorFrame, kernelFrame := f, f
 	mirrorFrame.Data, kernelFrame.Data = v.mirrorData, v.kernelData
 
-	got, err := v.kernel.Packet(&kernelFrame, p.Time)
+	got, err := v.kernel.Packet(&kernelFrame, now)
 	if err != nil {
 		return nil, fmt.Errorf("kernel: %w", err)
 	}
-	want, err := v.mirror.Packet(&mirrorFrame, p.Time)
+	want, err := v.mirror.Packet(&mirrorFrame, now)
 	if err != nil {
 		return nil, fmt.Errorf("mirror: %w", err)
 	}
@@ -136,8 +135,8 @@ func (v *verifier) packet(p *capture.Packet) (*Difference, error) {
 	if len(v.fields) == 0 {
 		return nil, nil
 	}
-	d.Packet, d.Time, d.Fields = p.Number, p.Time, slices.Clone(v.fields)
-	if seen := v.see.See(&f); seen.IP {
+	d.Packet, d.Time, d.Fields = number, now, slices.Clone(v.fields)
+	if seen := marker.See(v.plan, &f); seen.IP {
 		d.Flow = seen.Flow.String()
 	}
 	return d, nil
