@@ -1,0 +1,217 @@
+package loader
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+
+	"github.com/tricolor-policer/tricolor/maps"
+)
+
+// List returns all pinned attachments of this version's layout, of any network namespace: by device,
+// ingress first. The caller closes each. One that cannot be opened hides no other: the error tells of
+// it, and those that could be opened are returned all the same. Without privilege the error wraps
+// ErrPrivilege.
+func List() ([]*Attachment, error) {
+	h, err := openHost()
+	if err != nil {
+		return nil, err
+	}
+	defer h.close()
+	return h.list()
+}
+
+func (h *host) list() (all []*Attachment, _ error) {
+	entries, err := os.ReadDir(Root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, explain("list the pins", err)
+	}
+	var errs []error
+	for _, e := range entries {
+		id, ok := parseIdent(e.Name())
+		if !ok {
+			continue
+		}
+		a, err := h.find(id)
+		switch {
+		case errors.Is(err, ErrNotAttached): // it was taken off meanwhile
+		case err != nil:
+			errs = append(errs, err)
+		default:
+			all = append(all, a)
+		}
+	}
+	slices.SortFunc(all, func(a, b *Attachment) int {
+		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.ident.ns, b.ident.ns),
+			cmp.Compare(a.ident.ifindex, b.ident.ifindex), cmp.Compare(a.ident.direction, b.ident.direction))
+	})
+	return all, errors.Join(errs...)
+}
+
+// Find returns the attachment of a device of the calling thread's network namespace, by any name it has
+// now, or, where it is stale, by the name it had. The caller closes it. Returns an error that wraps
+// ErrNoDevice, ErrNotAttached, ErrPrivilege or maps.ErrLayout.
+func Find(device string, d Direction) (*Attachment, error) {
+	h, err := openHost()
+	if err != nil {
+		return nil, err
+	}
+	defer h.close()
+	dev, missing := h.device(device)
+	if missing != nil && !errors.Is(missing, ErrNoDevice) {
+		return nil, missing
+	}
+	if missing == nil {
+		missing = fmt.Errorf("%w: %s %v has no policer; tricolor show lists those there are", ErrNotAttached, device, d)
+		a, err := h.find(ident{h.ns, uint32(dev.Attrs().Index), d})
+		if !errors.Is(err, ErrNotAttached) {
+			return a, err
+		}
+	}
+	// Its device may be gone, and another may have its name.
+	all, err := h.list()
+	var found *Attachment
+	for _, a := range all {
+		if found == nil && a.State == Stale && a.About.Device == device && a.ident.ns == h.ns && a.Direction() == d {
+			found = a
+			continue
+		}
+		err = errors.Join(err, a.Close())
+	}
+	if found != nil {
+		return found, nil
+	}
+	if errors.Is(err, ErrPrivilege) {
+		return nil, err
+	}
+	return nil, missing
+}
+
+// find opens an attachment. Returns an error that wraps ErrNotAttached where there is none.
+func (h *host) find(id ident) (*Attachment, error) {
+	a, err := h.open(id.dir())
+	if err != nil {
+		if _, gone := os.Lstat(id.dir()); errors.Is(gone, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%w: %v", ErrNotAttached, id)
+		}
+		return nil, explain("open the attachment pinned at "+id.dir(), err)
+	}
+	if a.ident != id {
+		err := fmt.Errorf("%w: the pins at %s say they are those of %v", maps.ErrLayout, id.dir(), a.ident)
+		return nil, errors.Join(err, a.Close())
+	}
+	return a, nil
+}
+
+// open opens the attachment that is pinned in dir. Pins are not trusted.
+func (h *host) open(dir string) (_ *Attachment, err error) {
+	a := new(Attachment)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.Close())
+		}
+	}()
+	if a.Maps, err = maps.OpenPinned(dir); err != nil {
+		return nil, err
+	}
+	if a.About, err = a.Maps.ReadAbout(); err != nil {
+		return nil, err
+	}
+	a.ident = ident{a.About.NetNS, a.About.Ifindex, a.Direction()}
+	a.Device = a.About.Device
+	if a.program, err = loadProgram(dir); err != nil {
+		return nil, err
+	}
+	info, err := a.program.Info()
+	if err != nil {
+		return nil, fmt.Errorf("look at the kernel program: %w", err)
+	}
+	a.ProgramID, _ = info.ID()
+
+	a.link, err = link.LoadPinnedLink(filepath.Join(dir, pinLink), nil)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		a.Mechanism = Clsact
+		return a, a.lookAtFilter(h)
+	case err != nil:
+		return nil, fmt.Errorf("open the pinned link: %w", err)
+	default:
+		a.Mechanism = TCX
+		return a, a.lookAtLink(h)
+	}
+}
+
+// lookAtLink tells the state of an attachment that hangs on TCX.
+func (a *Attachment) lookAtLink(h *host) error {
+	info, err := a.link.Info()
+	if err != nil {
+		return fmt.Errorf("look at the pinned link: %w", err)
+	}
+	tcx := info.TCX()
+	if tcx == nil || info.Program != a.ProgramID || ebpf.AttachType(tcx.AttachType) != a.Direction().attachType() {
+		return fmt.Errorf("%w: the pinned link is not that of the pinned program", maps.ErrLayout)
+	}
+	if tcx.Ifindex == 0 {
+		a.State = Stale
+		return nil
+	}
+	return a.lookAtDevice(h, tcx.Ifindex)
+}
+
+// lookAtFilter tells the state of an attachment that hangs on clsact.
+func (a *Attachment) lookAtFilter(h *host) error {
+	if a.ident.ns != h.ns {
+		a.State = Unseen
+		return nil
+	}
+	device, err := h.deviceAt(a.ident.ifindex)
+	if err != nil {
+		return err
+	}
+	on := false
+	if device != nil {
+		if on, err = h.hasFilter(device, a.Direction(), a.ProgramID); err != nil {
+			return err
+		}
+	}
+	if !on {
+		a.State = Stale
+		return nil
+	}
+	return a.lookAtDevice(h, a.ident.ifindex)
+}
+
+// lookAtDevice finds the name that the device has now.
+func (a *Attachment) lookAtDevice(h *host, ifindex uint32) error {
+	if a.ident.ns != h.ns {
+		return nil
+	}
+	device, err := h.deviceAt(ifindex)
+	if err != nil || device == nil {
+		return err
+	}
+	a.Device = device.Attrs().Name
+	return nil
+}
+
+// loadProgram opens the program that is pinned in dir.
+func loadProgram(dir string) (*ebpf.Program, error) {
+	p, err := ebpf.LoadPinnedProgram(filepath.Join(dir, pinProgram), nil)
+	if err != nil {
+		return nil, fmt.Errorf("open the pinned program: %w", err)
+	}
+	if p.Type() != ebpf.SchedCLS {
+		return nil, errors.Join(fmt.Errorf("%w: the pinned program %s", maps.ErrLayout, p), p.Close())
+	}
+	return p, nil
+}

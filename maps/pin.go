@@ -1,0 +1,83 @@
+package maps
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/tricolor-policer/tricolor/bpf"
+	"github.com/tricolor-policer/tricolor/marker"
+)
+
+// shape is what a map must look like to be one of ours.
+type shape struct {
+	kind    ebpf.MapType
+	value   uintptr // bytes
+	entries uint32  // 0: the table's shape says
+	flags   uint32
+}
+
+var shapes = map[string]shape{
+	"buckets":     {ebpf.Array, unsafe.Sizeof(bpf.PolicerSet{}), 0, unix.BPF_F_MMAPABLE},
+	"table":       {ebpf.Array, unsafe.Sizeof(bpf.PolicerTable{}), 1, 0},
+	"policies":    {ebpf.Array, unsafe.Sizeof(bpf.PolicerPolicy{}), 2, 0},
+	"profiles":    {ebpf.Array, unsafe.Sizeof(bpf.PolicerProfile{}), 0, 0},
+	"control":     {ebpf.Array, unsafe.Sizeof(bpf.PolicerControl{}), 1, 0},
+	"class_stats": {ebpf.PerCPUArray, unsafe.Sizeof(bpf.PolicerClassStats{}), marker.MaxClasses, 0},
+	"port_stats":  {ebpf.PerCPUArray, unsafe.Sizeof(bpf.PolicerPortStats{}), 1, 0},
+	"about":       {ebpf.Array, unsafe.Sizeof(bpf.PolicerAbout{}), 1, 0},
+}
+
+// Pin pins each map under its name in the folder dir of a bpffs.
+func (m *Maps) Pin(dir string) error {
+	for name, named := range m.Named() {
+		if err := (*named).Pin(filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("pin the map %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// OpenPinned opens the maps that Pin pinned in dir. The caller closes them. Returns an error that wraps
+// fs.ErrNotExist where one is missing, fs.ErrPermission, or ErrLayout where they are not of this
+// version's layout: pins are not trusted.
+func OpenPinned(dir string) (_ *Maps, err error) {
+	m := new(Maps)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.Close())
+		}
+	}()
+	for name, named := range m.Named() {
+		if *named, err = ebpf.LoadPinnedMap(filepath.Join(dir, name), nil); err != nil {
+			return nil, fmt.Errorf("open the pinned map %s: %w", name, err)
+		}
+		if err = shapes[name].check(*named); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	g, _, err := m.ReadTable()
+	if err != nil {
+		return nil, err
+	}
+	if g.Sets != m.Buckets.MaxEntries() || uint64(g.Profiles)*2 != uint64(m.Profiles.MaxEntries()) {
+		return nil, fmt.Errorf("%w: %d sets in a map of %d, twice %d profiles in one of %d",
+			ErrLayout, g.Sets, m.Buckets.MaxEntries(), g.Profiles, m.Profiles.MaxEntries())
+	}
+	return m, nil
+}
+
+func (s shape) check(m *ebpf.Map) error {
+	is := shape{m.Type(), uintptr(m.ValueSize()), m.MaxEntries(), m.Flags()}
+	if s.entries == 0 {
+		is.entries = 0
+	}
+	if is != s || m.KeySize() != 4 {
+		return fmt.Errorf("%w: map %s", ErrLayout, m)
+	}
+	return nil
+}
