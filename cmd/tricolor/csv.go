@@ -21,17 +21,12 @@ type packetRows struct {
 	buffer *bufio.Writer
 	csv    *csv.Writer
 	plan   *marker.Plan
-	see    *marker.Mirror // reads what came out
 	row    []string
 }
 
 func newPacketRows(w io.Writer, plan *marker.Plan) (*packetRows, error) {
-	see, err := marker.NewMirror(plan, marker.Seeds{})
-	if err != nil {
-		return nil, err
-	}
 	buffer := bufio.NewWriterSize(w, 1<<16)
-	r := &packetRows{buffer: buffer, csv: csv.NewWriter(buffer), plan: plan, see: see, row: make([]string, len(packetsHeader))}
+	r := &packetRows{buffer: buffer, csv: csv.NewWriter(buffer), plan: plan, row: make([]string, len(packetsHeader))}
 	return r, r.csv.Write(packetsHeader)
 }
 
@@ -64,7 +59,7 @@ func (r *packetRows) write(s *pcaptest.Step) error {
 		row[8] = strconv.Itoa(int(s.Seen.DSCP))
 		row[9] = row[8]
 		if !out.Dropped {
-			row[9] = strconv.Itoa(int(r.see.See(s.Frame).DSCP))
+			row[9] = strconv.Itoa(int(marker.See(r.plan, s.Frame).DSCP))
 		}
 	}
 	return r.csv.Write(row)

@@ -49,6 +49,14 @@ func needFiles(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// needDevice is the check of commands that take one device.
+func needDevice(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usage("name one DEV; %q says more", cmd.CommandPath()+" --help")
+	}
+	return nil
+}
+
 // errReported is an error of which everything was already said.
 var errReported = errors.New("reported")
 
@@ -62,6 +70,8 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.Is(err, loader.ErrPrivilege), errors.Is(err, loader.ErrKernel):
 		return exitLacking
+	case errors.Is(err, loader.ErrNoDevice), errors.Is(err, loader.ErrNotAttached):
+		return exitNotFound
 	default:
 		return exitFailed
 	}

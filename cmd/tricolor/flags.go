@@ -27,23 +27,23 @@ trtcm (RFC 2698) --cir --cbs --pir --pbs; rfc4115 --cir --cbs --eir --ebs. A rat
 func addPolicy(flags *pflag.FlagSet, seed plain, seedUsage string) *policyFlags {
 	f := &policyFlags{seed: &seed}
 	w := &f.words
-	flags.StringVar(&w.Meter, "meter", "", "`METER`: token, srtcm, trtcm or rfc4115")
+	flags.StringVar(&w.Meter, "meter", "", "`METER` that judges packets: token, srtcm, trtcm or rfc4115")
 	flags.StringVar(&w.CIR, "cir", "", "committed information `RATE`")
 	flags.StringVar(&w.CBS, "cbs", "", "committed burst `SIZE`")
 	flags.StringVar(&w.EBS, "ebs", "", "excess burst `SIZE` (srtcm, rfc4115)")
 	flags.StringVar(&w.PIR, "pir", "", "peak information `RATE` (trtcm)")
 	flags.StringVar(&w.PBS, "pbs", "", "peak burst `SIZE` (trtcm)")
 	flags.StringVar(&w.EIR, "eir", "", "excess information `RATE` (rfc4115)")
-	flags.StringVar(&w.Color, "color", "", "`MODE`: blind, or aware of the colour that the DSCP says on arrival (default blind)")
+	flags.StringVar(&w.Color, "color", "", "`MODE` of the meter: blind, or aware of the colour that a packet's DSCP says on arrival (default blind)")
 	flags.BoolVar(&w.Coupling, "coupling", false, "the excess bucket also gets what the committed one cannot hold (rfc4115)")
-	flags.StringVar(&w.Per, "per", "", "who shares a bucket, `KEY`: flow, src, dst, src/24,56, dst/24,56 or class (default flow)")
-	flags.StringVar(&w.Count, "count", "", "what a packet costs, `UNIT`: l3 (IP bytes), l2 (frame), l1 (with preamble and gap) or packets (default l3)")
-	flags.StringVar(&w.Overhead, "overhead", "", "added to each packet's cost, `±N`")
-	flags.StringVar(&w.Flows, "flows", "", "bucket slots, `N`, rounded up to a power of two (default 1M)")
-	flags.StringVar(&w.Green, "green", "", "what becomes of green packets, `ACTION`: pass, drop or dscp=af11 (default pass)")
-	flags.StringVar(&w.Yellow, "yellow", "", "what becomes of yellow packets, `ACTION` (default pass)")
-	flags.StringVar(&w.Red, "red", "", "what becomes of red packets, `ACTION` (default drop)")
-	flags.StringVar(&w.Malformed, "malformed", "", "what becomes of malformed packets, `ACTION`: drop or pass (default drop)")
+	flags.StringVar(&w.Per, "per", "", "`KEY` of a bucket, who shares it: flow, src, dst, src/24,56, dst/24,56 or class (default flow)")
+	flags.StringVar(&w.Count, "count", "", "`UNIT` of a packet's cost: l3 (IP bytes), l2 (frame), l1 (with preamble and gap) or packets (default l3)")
+	flags.StringVar(&w.Overhead, "overhead", "", "add `N` (also negative) to each packet's cost")
+	flags.StringVar(&w.Flows, "flows", "", "make `N` bucket slots, rounded up to a power of two (default 1M)")
+	flags.StringVar(&w.Green, "green", "", "`ACTION` on green packets: pass, drop or dscp=af11 (default pass)")
+	flags.StringVar(&w.Yellow, "yellow", "", "`ACTION` on yellow packets (default pass)")
+	flags.StringVar(&w.Red, "red", "", "`ACTION` on red packets (default drop)")
+	flags.StringVar(&w.Malformed, "malformed", "", "`ACTION` on malformed packets: drop or pass (default drop)")
 	flags.Var(f.seed, "seed", seedUsage)
 	flags.SortFlags = false
 	return f

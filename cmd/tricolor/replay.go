@@ -30,7 +30,7 @@ or not. Each is a run of its own. It needs no privilege.
   tricolor replay video.pcap --meter token --cir 8mbit --cbs 20ms --per src --write marked.pcap`,
 		Args: needFiles,
 	}
-	r := &replayer{flags: addPolicy(cmd.Flags(), defaultSeed, "of the table's hash")}
+	r := &replayer{flags: addPolicy(cmd.Flags(), defaultSeed, "seed of the table's hash")}
 	r.output = addOutput(cmd, "table", "json")
 	r.top = 10
 	cmd.Flags().Var(&r.top, "top", "how many flows to print, busiest first")
@@ -121,6 +121,9 @@ func (r *replayer) file(ctx context.Context, file string) (result *pcaptest.Repl
 	if kind == capture.KindTrace {
 		if r.write != "" {
 			return nil, fmt.Errorf("%s: %w: --write takes a capture", file, pcaptest.ErrTrace)
+		}
+		if w := &r.flags.words; w.Per != "" || w.Count != "" || w.Overhead != "" {
+			warn(r.stderr, "%s: is a CSV trace: its bytes are the cost, in one bucket; --per, --count and --overhead play no part", file)
 		}
 		replay = pcaptest.ReplayTrace
 	}

@@ -29,17 +29,6 @@ func (t numbers) named(name string, cells ...string) {
 
 func (t numbers) flush() error { return t.w.Flush() }
 
-// words is a table of left-aligned columns.
-type words struct{ w *tabwriter.Writer }
-
-func newWords(w io.Writer) words {
-	return words{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
-}
-
-func (t words) row(cells ...string) { fmt.Fprint(t.w, strings.Join(cells, "\t")+"\n") }
-
-func (t words) flush() error { return t.w.Flush() }
-
 // printColors prints a table of a class's counters by colour; with their mean rates (bytes per second)
 // where meanRate is not nil.
 func printColors(w io.Writer, c *marker.ClassStats, meanRate func(bytes uint64) uint64) error {

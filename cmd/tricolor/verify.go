@@ -27,7 +27,7 @@ every bucket. On a difference it shows the first one and exits 1. No device is t
   sudo tricolor verify *.pcap --meter trtcm --cir 5mbit --cbs 64KiB --pir 10mbit --pbs 128KiB --flows 64`,
 		Args: needFiles,
 	}
-	v := &verifier{flags: addPolicy(cmd.Flags(), defaultSeed, "of the table's hash")}
+	v := &verifier{flags: addPolicy(cmd.Flags(), defaultSeed, "seed of the table's hash")}
 	v.output = addOutput(cmd, "table", "json")
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
 		v.stdout, v.stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()

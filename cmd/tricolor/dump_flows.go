@@ -1,0 +1,179 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/tricolor-policer/tricolor/internal/units"
+	"github.com/tricolor-policer/tricolor/loader"
+	"github.com/tricolor-policer/tricolor/maps"
+	"github.com/tricolor-policer/tricolor/marker"
+)
+
+func newDumpFlows() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "flows DEV",
+		Short: "Dump the buckets of a policed device (root)",
+		Long: `Flows prints each bucket in use: its counters, and the tokens that it holds now, also as a part of its
+burst. Forgotten buckets are not among them: show has the counters of all packets. The table is read while
+traffic runs; each bucket is as it was at one moment.`,
+		Example: "  sudo tricolor dump flows eth0 --direction ingress --sort red --limit 20",
+		Args:    needDevice,
+	}
+	direction := addDirection(cmd)
+	sorting := newChoice("bytes", "packets", "red", "key")
+	cmd.Flags().Var(sorting, "sort", "order: bytes, packets or red (bytes), most first, or key")
+	var most plain
+	cmd.Flags().Var(&most, "limit", "print the first N only; 0: all")
+	output := addOutput(cmd, "table", "json")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return found(args[0], direction, func(a *loader.Attachment) error {
+			d, err := readFlows(a)
+			if err != nil {
+				return err
+			}
+			d.sort(sorting.word)
+			d.cut(uint64(most))
+			if output.word == "json" {
+				return printJSON(cmd.OutOrStdout(), d)
+			}
+			return d.print(cmd.OutOrStdout())
+		})
+	}
+	return cmd
+}
+
+// flowDump is an attachment's buckets.
+type flowDump struct {
+	Device    string       `json:"device"`
+	Direction string       `json:"direction"`
+	Count     int          `json:"flow_count"`
+	Torn      int          `json:"torn_sets"`
+	Flows     []bucketJSON `json:"flows"`
+}
+
+// bucketJSON is a bucket as -o json prints it. trtcm's Tp and PBS stand in te_nb and ebs_nb.
+type bucketJSON struct {
+	Flow     string     `json:"flow"`
+	Class    string     `json:"class"`
+	Overflow bool       `json:"overflow"`
+	Colors   colorsJSON `json:"colors"`
+	Tc       uint64     `json:"tc_nb"` // now; nanobytes, or nanopackets
+	CBS      uint64     `json:"cbs_nb"`
+	Te       uint64     `json:"te_nb"`
+	EBS      uint64     `json:"ebs_nb"`
+	packets  bool       // they are nanopackets
+}
+
+func readFlows(a *loader.Attachment) (_ *flowDump, err error) {
+	plan, err := a.Maps.ReadPlan()
+	if err != nil {
+		return nil, err
+	}
+	buckets, err := maps.OpenBuckets(a.Maps.Buckets)
+	if err != nil {
+		return nil, err
+	}
+	defer buckets.Close()
+	now, err := kernelNow()
+	if err != nil {
+		return nil, err
+	}
+	d := &flowDump{Device: a.Device, Direction: a.Direction().String(), Flows: []bucketJSON{}}
+	for at, slot := range buckets.All(&d.Torn) {
+		d.Flows = append(d.Flows, bucketOf(plan, at, slot, now))
+	}
+	d.Count = len(d.Flows)
+	return d, nil
+}
+
+// kernelNow is the time by the kernel program's clock, in ns.
+func kernelNow() (uint64, error) {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
+		return 0, fmt.Errorf("read the monotonic clock: %w", err)
+	}
+	return uint64(t.Nano()), nil
+}
+
+// bucketOf describes a bucket, refilled to now.
+func bucketOf(plan *marker.Plan, at maps.Slot, slot *marker.Slot, now uint64) bucketJSON {
+	key := slot.Key.Fields()
+	b := bucketJSON{Flow: key.String(), Colors: colorsOf(slot.Packets, slot.Bytes)}
+	if int(key.Class) < len(plan.Classes) {
+		class := &plan.Classes[key.Class]
+		b.Class, b.packets = class.Name, class.Count == marker.CountPackets
+	}
+	if int(slot.Profile) < len(plan.Profiles) {
+		profile := &plan.Profiles[slot.Profile]
+		bucket := slot.Bucket
+		profile.Refill(&bucket, now)
+		b.Tc, b.CBS, b.Te, b.EBS = bucket.Tc, profile.CBS, bucket.Tx, profile.XBS
+		b.Overflow = at.Set == profile.Overflow
+	}
+	return b
+}
+
+// sort orders the flows: most first, or by key.
+func (d *flowDump) sort(by string) {
+	slices.SortFunc(d.Flows, func(a, b bucketJSON) int {
+		most := 0
+		switch by {
+		case "bytes":
+			most = cmp.Compare(b.Colors.Total.Bytes, a.Colors.Total.Bytes)
+		case "packets":
+			most = cmp.Compare(b.Colors.Total.Packets, a.Colors.Total.Packets)
+		case "red":
+			most = cmp.Compare(b.Colors.Red.Bytes, a.Colors.Red.Bytes)
+		}
+		return cmp.Or(most, cmp.Compare(a.Flow, b.Flow))
+	})
+}
+
+// cut keeps the first most flows; 0: all.
+func (d *flowDump) cut(most uint64) {
+	if most > 0 && most < uint64(len(d.Flows)) {
+		d.Flows = d.Flows[:most]
+	}
+}
+
+func (d *flowDump) print(w io.Writer) error {
+	fmt.Fprintf(w, "%s %s: %s of %s\n", printable(d.Device), d.Direction,
+		plural(uint64(len(d.Flows)), "bucket", "buckets"), units.FormatCount(uint64(d.Count)))
+	if d.Torn > 0 {
+		fmt.Fprintf(w, "%s kept changing and could not be read\n", plural(uint64(d.Torn), "set of 4 slots", "sets of 4 slots"))
+	}
+	if len(d.Flows) == 0 {
+		return nil
+	}
+	t := newNumbers(w)
+	t.named("flow", "green", "bytes", "yellow", "bytes", "red", "bytes", "tokens C", "of CBS", "tokens E|P", "of burst")
+	for i := range d.Flows {
+		f := &d.Flows[i]
+		name := f.Flow
+		if f.Overflow {
+			name = "(overflow: those without a slot)"
+		}
+		count := units.FormatCount
+		t.named(name,
+			count(f.Colors.Green.Packets), count(f.Colors.Green.Bytes),
+			count(f.Colors.Yellow.Packets), count(f.Colors.Yellow.Bytes),
+			count(f.Colors.Red.Packets), count(f.Colors.Red.Bytes),
+			f.tokens(f.Tc), share(f.Tc, f.CBS), f.tokens(f.Te), share(f.Te, f.EBS))
+	}
+	return t.flush()
+}
+
+// tokens prints nanobytes in whole bytes, rounded down.
+func (f *bucketJSON) tokens(nano uint64) string {
+	unit := " B"
+	if f.packets {
+		unit = " pkt"
+	}
+	return units.FormatCount(nano/marker.Nano) + unit
+}

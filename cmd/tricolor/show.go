@@ -1,0 +1,203 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tricolor-policer/tricolor/internal/units"
+	"github.com/tricolor-policer/tricolor/loader"
+	"github.com/tricolor-policer/tricolor/maps"
+	"github.com/tricolor-policer/tricolor/marker"
+	"github.com/tricolor-policer/tricolor/policy"
+)
+
+func newShow() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "show [DEV]",
+		Short:   "Show what is policed, by which policy, and what it did (root)",
+		Long:    `Show prints each policed device and direction (or those of DEV): since when, the policy, and the counters.`,
+		Example: "  sudo tricolor show\n  sudo tricolor show eth0 -o json",
+		Args:    arguments(cobra.MaximumNArgs(1)),
+	}
+	output := addOutput(cmd, "table", "json")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		// One that cannot be opened hides no other.
+		all, err := attachments(args)
+		views := []*view{}
+		for _, a := range all {
+			v, viewErr := newView(a)
+			if viewErr != nil {
+				err = errors.Join(err, fmt.Errorf("%s %v: %w", a.Device, a.Direction(), viewErr))
+			} else {
+				views = append(views, v)
+			}
+			err = errors.Join(err, a.Close())
+		}
+		if len(views) == 0 && err != nil {
+			return err
+		}
+		return errors.Join(showViews(cmd.OutOrStdout(), views, output.word == "json"), err)
+	}
+	return cmd
+}
+
+// attachments returns those of a device, or all. Those that could be opened are returned with the error.
+func attachments(args []string) ([]*loader.Attachment, error) {
+	if len(args) == 0 {
+		return loader.List()
+	}
+	var all []*loader.Attachment
+	var lacks, errs []error
+	for _, d := range []loader.Direction{loader.Ingress, loader.Egress} {
+		a, err := loader.Find(args[0], d)
+		switch {
+		case err == nil:
+			all = append(all, a)
+		case errors.Is(err, loader.ErrNotAttached), errors.Is(err, loader.ErrNoDevice):
+			lacks = append(lacks, err)
+		default:
+			errs = append(errs, err)
+		}
+	}
+	switch {
+	case len(all) > 0 || len(errs) > 0:
+		return all, errors.Join(errs...)
+	case errors.Is(lacks[0], loader.ErrNoDevice):
+		return nil, lacks[0]
+	}
+	return nil, fmt.Errorf("%w: %s, neither ingress nor egress", loader.ErrNotAttached, args[0])
+}
+
+// view is what is read of an attachment, at about one moment.
+type view struct {
+	*loader.Attachment
+	plan       *marker.Plan
+	stats      marker.Stats
+	used, torn int // buckets; sets that could not be read
+}
+
+func newView(a *loader.Attachment) (*view, error) {
+	plan, err := a.Maps.ReadPlan()
+	if err != nil {
+		return nil, err
+	}
+	stats, err := a.Maps.Stats(len(plan.Classes))
+	if err != nil {
+		return nil, err
+	}
+	buckets, err := maps.OpenBuckets(a.Maps.Buckets)
+	if err != nil {
+		return nil, err
+	}
+	v := &view{Attachment: a, plan: plan, stats: stats}
+	for at := range buckets.All(&v.torn) {
+		if at.Set < plan.Geometry.Reserved {
+			v.used++
+		}
+	}
+	return v, buckets.Close()
+}
+
+// viewJSON is an attachment as -o json prints it.
+type viewJSON struct {
+	Device    string   `json:"device"`
+	Direction string   `json:"direction"`
+	Hook      string   `json:"hook"`
+	State     string   `json:"state"`
+	SinceUnix uint64   `json:"since_unix"`
+	Ifindex   uint32   `json:"ifindex"`
+	NetNS     uint64   `json:"netns"`
+	Version   string   `json:"version"`
+	ProgramID uint32   `json:"program_id"`
+	Policy    []string `json:"policy"`
+	*statsJSON
+	Table struct {
+		Slots uint64 `json:"slots"`
+		Used  int    `json:"used"`
+		Torn  int    `json:"torn_sets"`
+	} `json:"table"`
+}
+
+func (v *view) json() viewJSON {
+	out := viewJSON{
+		Device: v.Device, Direction: v.Direction().String(), Hook: v.Mechanism.String(), State: v.State.String(),
+		SinceUnix: v.About.Since, Ifindex: v.About.Ifindex, NetNS: v.About.NetNS, Version: v.About.Version,
+		ProgramID: uint32(v.ProgramID), Policy: policy.Describe(v.plan), statsJSON: statsOf(v.plan, &v.stats),
+	}
+	out.Table.Slots, out.Table.Used, out.Table.Torn = v.plan.Geometry.Flows(), v.used, v.torn
+	return out
+}
+
+func showViews(w io.Writer, views []*view, asJSON bool) error {
+	if asJSON {
+		out := []viewJSON{}
+		for _, v := range views {
+			out = append(out, v.json())
+		}
+		return printJSON(w, map[string]any{"attachments": out})
+	}
+	if len(views) == 0 {
+		fmt.Fprintln(w, "nothing is policed")
+	}
+	for i, v := range views {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		if err := v.print(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *view) print(w io.Writer) error {
+	fmt.Fprintf(w, "%s %v: hook %v, since %s, by tricolor %s\n", printable(v.Device), v.Direction(), v.Mechanism,
+		time.Unix(int64(v.About.Since), 0).Format(time.DateTime), printable(v.About.Version))
+	switch {
+	case v.State == loader.Stale:
+		fmt.Fprintf(w, "  STALE: no packet meets it, since its device is gone or somebody took it off the hook; "+
+			"\"tricolor detach %s --direction %v\" removes it\n", printable(v.Device), v.Direction())
+	case v.About.NetNS != ownNetNS():
+		fmt.Fprintf(w, "  in another network namespace (inode %d)\n", v.About.NetNS)
+	}
+	lines := policy.Describe(v.plan)
+	for i := range v.stats.Classes {
+		fmt.Fprintf(w, "  %s\n", printable(lines[i]))
+		if err := printColors(w, &v.stats.Classes[i], nil); err != nil {
+			return err
+		}
+	}
+	for _, line := range remarks(&v.stats) {
+		fmt.Fprintf(w, "  %s\n", line)
+	}
+	var packets, overflow uint64
+	for i := range v.stats.Classes {
+		packets += total(v.stats.Classes[i].Packets)
+		overflow += v.stats.Classes[i].Overflow
+	}
+	slots := v.plan.Geometry.Flows()
+	fmt.Fprintf(w, "  table: %s slots, %s used (%s); %s of packets in overflow\n", units.FormatCount(slots),
+		units.FormatCount(uint64(v.used)), share(uint64(v.used), slots), share(overflow, packets))
+	if v.torn > 0 {
+		fmt.Fprintf(w, "  %s kept changing and could not be read\n", plural(uint64(v.torn), "set of 4 slots", "sets of 4 slots"))
+	}
+	return nil
+}
+
+// ownNetNS is the inode of this command's network namespace; 0 where it cannot be told.
+func ownNetNS() uint64 {
+	info, err := os.Stat("/proc/self/ns/net")
+	if err != nil {
+		return 0
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return stat.Ino
+	}
+	return 0
+}
