@@ -151,7 +151,10 @@ func (a *Attachment) attach(h *host, device netlink.Link, m Mechanism) (err erro
 	return nil
 }
 
-// hook puts the program on the device. What it is is written down before the first packet meets it.
+// attachTCX is another thing in a test only: a kernel without TCX.
+var attachTCX = link.AttachTCX
+
+// hook puts the program on the device, and writes down where before the first packet meets it.
 func (a *Attachment) hook(h *host, device netlink.Link, m Mechanism, dir string) error {
 	d := a.Direction()
 	if m != Clsact {
@@ -159,7 +162,7 @@ func (a *Attachment) hook(h *host, device netlink.Link, m Mechanism, dir string)
 		if err := a.Maps.WriteAbout(a.About); err != nil {
 			return err
 		}
-		l, err := link.AttachTCX(link.TCXOptions{
+		l, err := attachTCX(link.TCXOptions{
 			Interface: int(a.ident.ifindex),
 			Program:   a.program,
 			Attach:    d.attachType(),

@@ -11,13 +11,12 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
 	"github.com/google/go-cmp/cmp"
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/tricolor-policer/tricolor/internal/netlab"
 	"github.com/tricolor-policer/tricolor/internal/testutils"
-	"github.com/tricolor-policer/tricolor/maps"
 )
 
 // wantError checks an error by its sentinel, nil for none, and by words it must have.
@@ -35,63 +34,65 @@ func wantError(tb testing.TB, what string, err, want error, words ...string) {
 }
 
 func TestLife(t *testing.T) {
-	each(t, func(t *testing.T, m Mechanism) {
-		lab := newLab(t, netlab.Options{})
-		h := lab.Left
-		before := hooks(t, h)
-		o := AttachOptions{Direction: Egress, Mechanism: m, Version: "1.2.3"}
-		a := attach(t, h, o)
-		if err := a.Close(); err != nil { // as at the command's end
-			t.Fatal(err)
-		}
+	for _, m := range mechanisms {
+		t.Run(m.String(), func(t *testing.T) {
+			lab := newLab(t, netlab.Options{})
+			h := lab.Left
+			before := hooks(t, h)
+			o := AttachOptions{Direction: Egress, Mechanism: m, Version: "1.2.3"}
+			a := attach(t, h, o)
+			if err := a.Close(); err != nil { // as at the command's end
+				t.Fatal(err)
+			}
 
-		found := find(t, h, "left0", Egress)
-		if found.Mechanism != m || found.State != Attached || found.Device != "left0" || found.ProgramID != a.ProgramID || found.ProgramID == 0 {
-			t.Errorf("found %+v", found)
-		}
-		if diff := cmp.Diff(a.About, found.About); diff != "" {
-			t.Errorf("about (-attached +found):\n%s", diff)
-		}
-		if got := found.About; got.Device != "left0" || got.Version != "1.2.3" || !got.Egress || got.Ifindex != uint32(h.Ifindex) ||
-			got.OwnQdisc != (m == Clsact) || (got.Priority != 0) != (m == Clsact) {
-			t.Errorf("about: %+v", got)
-		}
-		plan, err := found.Maps.ReadPlan()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(testPlan(t), plan); diff != "" {
-			t.Errorf("plan (-written +read):\n%s", diff)
-		}
-		sendForty(t, lab)
-		if got := stats(t, found).Classes[0]; got != counted {
-			t.Errorf("counters: %+v, want %+v", got, counted)
-		}
+			found := find(t, h, "left0", Egress)
+			if found.Mechanism != m || found.State != Attached || found.Device != "left0" || found.ProgramID != a.ProgramID || found.ProgramID == 0 {
+				t.Errorf("found %+v", found)
+			}
+			if diff := cmp.Diff(a.About, found.About); diff != "" {
+				t.Errorf("about (-attached +found):\n%s", diff)
+			}
+			if got := found.About; got.Device != "left0" || got.Version != "1.2.3" || !got.Egress || got.Ifindex != uint32(h.Ifindex) ||
+				got.OwnQdisc != (m == Clsact) || (got.Priority != 0) != (m == Clsact) {
+				t.Errorf("about: %+v", got)
+			}
+			plan, err := found.Maps.ReadPlan()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(testPlan(t), plan); diff != "" {
+				t.Errorf("plan (-written +read):\n%s", diff)
+			}
+			sendForty(t, lab)
+			if got := stats(t, found).Classes[0]; got != counted {
+				t.Errorf("counters: %+v, want %+v", got, counted)
+			}
 
-		_, err = tryAttach(t, h, "left0", o)
-		wantError(t, "second attach", err, ErrAttached, "left0 egress", "1.2.3", "tricolor detach left0 --direction egress",
-			time.Unix(int64(found.About.Since), 0).Format(time.DateOnly))
-		wantError(t, "the other direction", h.Do(func() error { _, err := Find("left0", Ingress); return err }), ErrNotAttached, "left0 ingress")
-		wantError(t, "the other host", lab.Right.Do(func() error { _, err := Find("right0", Egress); return err }), ErrNotAttached)
-		if got := stats(t, find(t, h, "left0", Egress)).Classes[0]; got != counted {
-			t.Errorf("after a second attach that was refused: %+v, want %+v", got, counted)
-		}
+			_, err = tryAttach(t, h, "left0", o)
+			wantError(t, "second attach", err, ErrAttached, "left0 egress", "1.2.3", "tricolor detach left0 --direction egress",
+				time.Unix(int64(found.About.Since), 0).Format(time.DateOnly))
+			wantError(t, "the other direction", h.Do(func() error { _, err := Find("left0", Ingress); return err }), ErrNotAttached, "left0 ingress")
+			wantError(t, "the other host", lab.Right.Do(func() error { _, err := Find("right0", Egress); return err }), ErrNotAttached)
+			if got := stats(t, find(t, h, "left0", Egress)).Classes[0]; got != counted {
+				t.Errorf("after a second attach that was refused: %+v, want %+v", got, counted)
+			}
 
-		if err := detach(h, found); err != nil {
-			t.Fatal(err)
-		}
-		wantNothing(t)
-		wantError(t, "second detach", detach(h, found), ErrNotAttached, "left0 egress")
-		wantError(t, "find after detach", h.Do(func() error { _, err := Find("left0", Egress); return err }), ErrNotAttached)
-		if got := hooks(t, h); got != before {
-			t.Errorf("left on the device: %q, before %q", got, before)
-		}
-		sendForty(t, lab)
-		if got := stats(t, found).Classes[0]; got != counted {
-			t.Errorf("a packet met the program after detach: %+v", got)
-		}
-		wantNothing(t)
-	})
+			if err := detach(h, found); err != nil {
+				t.Fatal(err)
+			}
+			wantNothing(t)
+			wantError(t, "second detach", detach(h, found), ErrNotAttached, "left0 egress")
+			wantError(t, "find after detach", h.Do(func() error { _, err := Find("left0", Egress); return err }), ErrNotAttached)
+			if got := hooks(t, h); got != before {
+				t.Errorf("left on the device: %q, before %q", got, before)
+			}
+			sendForty(t, lab)
+			if got := stats(t, found).Classes[0]; got != counted {
+				t.Errorf("a packet met the program after detach: %+v", got)
+			}
+			wantNothing(t)
+		})
+	}
 }
 
 // Another took its place: an old handle must not take that off.
@@ -182,223 +183,110 @@ func TestNoDevice(t *testing.T) {
 	wantNothing(t)
 }
 
-// A device that is gone leaves a stale attachment; one in its place, with its name and index, is policed
-// anew, right from its first packet.
-func TestStale(t *testing.T) {
-	each(t, func(t *testing.T, m Mechanism) {
-		lab := newLab(t, netlab.Options{})
-		const name, index = "veth7", 77
-		add := func() *netlink.Veth {
-			d := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name, Index: index}, PeerName: "peer0"}
-			if err := lab.Left.Do(func() error { return netlink.LinkAdd(d) }); err != nil {
-				t.Fatal(err)
-			}
-			return d
-		}
-		o := AttachOptions{Direction: Egress, Mechanism: m}
-		device := add()
-		old, err := tryAttach(t, lab.Left, name, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer old.Close()
-		if err := lab.Left.Do(func() error { return netlink.LinkDel(device) }); err != nil {
-			t.Fatal(err)
-		}
-		if got := find(t, lab.Left, name, Egress); got.State != Stale || got.Device != name {
-			t.Errorf("its device gone: %v, device %s", got.State, got.Device)
-		}
-		add()
-		if got := find(t, lab.Left, name, Egress).State; got != Stale {
-			t.Errorf("another device in its place: %v", got)
-		}
-		now, err := tryAttach(t, lab.Left, name, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer now.Close()
-		wantError(t, "detach of the old one", detach(lab.Left, old), ErrNotAttached)
-		if got := find(t, lab.Left, name, Egress); got.State != Attached || got.ProgramID != now.ProgramID {
-			t.Errorf("attached again: %v", got.State)
-		}
-		if err := lab.Left.Do(func() error { return netlink.LinkDel(device) }); err != nil {
-			t.Fatal(err)
-		}
-		if err := detach(lab.Left, find(t, lab.Left, name, Egress)); err != nil {
-			t.Errorf("detach of a stale one: %v", err)
-		}
-	})
-}
-
-// Somebody took our filter, or our program, off the hook.
-func TestTakenOff(t *testing.T) {
-	each(t, func(t *testing.T, m Mechanism) {
-		lab := newLab(t, netlab.Options{})
-		a := attach(t, lab.Left, AttachOptions{Mechanism: m})
-		if m == TCX {
-			if err := a.link.Detach(); err != nil {
-				t.Fatal(err)
-			}
-		} else if err := lab.Left.Do(func() error {
-			return netlink.QdiscDel(clsact(&netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Index: lab.Left.Ifindex}}))
-		}); err != nil {
-			t.Fatal(err)
-		}
-		if m == Clsact { // and put up a qdisc of their own
-			addClsact(t, lab.Left)
-		}
-		stale := find(t, lab.Left, "left0", Ingress)
-		if stale.State != Stale {
-			t.Errorf("it is %v", stale.State)
-		}
-		before := hooks(t, lab.Left)
-		if err := detach(lab.Left, stale); err != nil {
-			t.Fatal(err)
-		}
-		if got := hooks(t, lab.Left); got != before {
-			t.Errorf("detach of a stale one left %q of %q", got, before)
-		}
-	})
-}
-
-func TestRenamed(t *testing.T) {
-	each(t, func(t *testing.T, m Mechanism) {
-		lab := newLab(t, netlab.Options{})
-		d := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "veth7"}, PeerName: "peer0"}
-		if err := lab.Left.Do(func() error { return netlink.LinkAdd(d) }); err != nil {
-			t.Fatal(err)
-		}
-		a, err := tryAttach(t, lab.Left, "veth7", AttachOptions{Mechanism: m})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer a.Close()
-		if err := lab.Left.Do(func() error {
-			return errors.Join(netlink.LinkSetName(d, "renamed0"), netlink.LinkAddAltName(d, "also0"))
-		}); err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range []string{"renamed0", "also0"} {
-			if got := find(t, lab.Left, name, Ingress); got.State != Attached || got.Device != "renamed0" || got.About.Device != "veth7" {
-				t.Errorf("by %s: %v, device %s, was %s", name, got.State, got.Device, got.About.Device)
-			}
-		}
-		wantError(t, "by its old name", lab.Left.Do(func() error { _, err := Find("veth7", Ingress); return err }), ErrNoDevice)
-		if err := detach(lab.Left, a); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// A command was killed after it had taken the hook, and before its pins appeared.
-func TestLeftovers(t *testing.T) {
-	each(t, func(t *testing.T, m Mechanism) {
-		lab := newLab(t, netlab.Options{})
-		o := AttachOptions{Direction: Egress, Mechanism: m}
-		a := attach(t, lab.Left, o)
-		if err := a.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(a.ident.dir(), filepath.Join(Root, making+"123")); err != nil {
-			t.Fatal(err)
-		}
-		for _, dir := range []string{making + "empty", removing + "empty"} {
-			if err := os.Mkdir(filepath.Join(Root, dir), 0o700); err != nil {
-				t.Fatal(err)
-			}
-		}
-		b := attach(t, lab.Left, o)
-		entries, err := os.ReadDir(Root)
-		if err != nil || len(entries) != 1 || entries[0].Name() != b.ident.String() {
-			t.Errorf("under %s: %v, %v", Root, entries, err)
-		}
-		sendForty(t, lab)
-		if got := stats(t, b).Classes[0]; got != counted {
-			t.Errorf("counters: %+v, want %+v: the old one polices still", got, counted)
-		}
-		if err := detach(lab.Left, b); err != nil {
-			t.Fatal(err)
-		}
-		if got := hooks(t, lab.Left); got != "" {
-			t.Errorf("left: %q", got)
-		}
-	})
-}
-
-// Pins that somebody tampered with are refused, and hide no others.
-func TestHostilePins(t *testing.T) {
-	pin := func(dir, name string) string { return filepath.Join(dir, name) }
-	swap := func(dir string) error {
-		return errors.Join(os.Rename(pin(dir, "table"), pin(dir, "x")), os.Rename(pin(dir, "policies"), pin(dir, "table")), os.Rename(pin(dir, "x"), pin(dir, "policies")))
-	}
-	for name, c := range map[string]struct {
-		tamper, mend func(dir string) error
-		want         error
-	}{
-		"missing": {
-			func(dir string) error { return os.Rename(pin(dir, "about"), pin(dir, "x")) },
-			func(dir string) error { return os.Rename(pin(dir, "x"), pin(dir, "about")) },
-			fs.ErrNotExist,
-		},
-		"swapped": {swap, swap, maps.ErrLayout},
-		"of another": {
-			func(dir string) error { return os.Rename(dir, filepath.Join(Root, "1-2-egress")) },
-			func(dir string) error { return os.Rename(filepath.Join(Root, "1-2-egress"), dir) },
-			maps.ErrLayout,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
+// What fails half-way leaves nothing.
+func TestAttachUndone(t *testing.T) {
+	for _, m := range mechanisms {
+		t.Run(m.String(), func(t *testing.T) {
 			lab := newLab(t, netlab.Options{})
-			a := attach(t, lab.Left, AttachOptions{Direction: Egress})
-			attach(t, lab.Right, AttachOptions{Direction: Egress})
-			if err := c.tamper(a.ident.dir()); err != nil {
+			// The last step of all cannot be done: something is in the pins' place.
+			var ns unix.Stat_t
+			if err := lab.Left.Do(func() error { return unix.Stat("/proc/thread-self/ns/net", &ns) }); err != nil {
 				t.Fatal(err)
 			}
-			all, err := List()
-			wantError(t, "list", err, c.want, Root)
-			if len(all) != 1 || all[0].Device != "right0" {
-				t.Errorf("listed %v, want right0 alone", all)
+			dir := ident{ns.Ino, uint32(lab.Left.Ifindex), Egress}.dir()
+			if err := os.MkdirAll(filepath.Join(dir, "x"), 0o700); err != nil {
+				t.Fatal(err)
 			}
-			for _, a := range all {
-				a.Close()
+			if _, err := tryAttach(t, lab.Left, "left0", AttachOptions{Direction: Egress, Mechanism: m}); err == nil {
+				t.Error("attached over something else")
 			}
-			if err := c.mend(a.ident.dir()); err != nil {
-				t.Error(err)
+			if got := hooks(t, lab.Left); got != "" {
+				t.Errorf("left on the device: %q", got)
+			}
+			if err := os.RemoveAll(Root); err != nil {
+				t.Fatal(err)
+			}
+			plan := testPlan(t)
+			plan.Classes[0].Meters[0].Profile = 9
+			err := lab.Left.Do(func() error { _, err := Attach("left0", plan, AttachOptions{Mechanism: m}); return err })
+			if err == nil {
+				t.Error("a broken plan was attached")
 			}
 		})
 	}
-	wantNothing(t)
 }
 
-// What fails half-way leaves nothing.
-func TestAttachUndone(t *testing.T) {
-	each(t, func(t *testing.T, m Mechanism) {
-		lab := newLab(t, netlab.Options{})
-		// The last step of all cannot be done: something is in the pins' place.
-		var ns unix.Stat_t
-		if err := lab.Left.Do(func() error { return unix.Stat("/proc/thread-self/ns/net", &ns) }); err != nil {
-			t.Fatal(err)
-		}
-		dir := ident{ns.Ino, uint32(lab.Left.Ifindex), Egress}.dir()
-		if err := os.MkdirAll(filepath.Join(dir, "x"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := tryAttach(t, lab.Left, "left0", AttachOptions{Direction: Egress, Mechanism: m}); err == nil {
-			t.Error("attached over something else")
-		}
-		if got := hooks(t, lab.Left); got != "" {
-			t.Errorf("left on the device: %q", got)
-		}
-		if err := os.RemoveAll(Root); err != nil {
-			t.Fatal(err)
-		}
-		plan := testPlan(t)
-		plan.Classes[0].Meters[0].Profile = 9
-		err := lab.Left.Do(func() error { _, err := Attach("left0", plan, AttachOptions{Mechanism: m}); return err })
-		if err == nil {
-			t.Error("a broken plan was attached")
-		}
-	})
+// A kernel before 6.6 has no TCX.
+func TestNoTCX(t *testing.T) {
+	lab := newLab(t, netlab.Options{})
+	attachTCX = func(link.TCXOptions) (link.Link, error) { return nil, ebpf.ErrNotSupported }
+	defer func() { attachTCX = link.AttachTCX }()
+	_, err := tryAttach(t, lab.Left, "left0", AttachOptions{Mechanism: TCX})
+	wantError(t, "TCX", err, ErrKernel, "6.6", "clsact")
+	wantNothing(t)
+	a := attach(t, lab.Left, AttachOptions{Direction: Egress})
+	found := find(t, lab.Left, "left0", Egress)
+	if a.Mechanism != Clsact || found.Mechanism != Clsact || found.State != Attached {
+		t.Errorf("attached by %v; found as %v, %v", a.Mechanism, found.Mechanism, found.State)
+	}
+	sendForty(t, lab)
+	if got := stats(t, found).Classes[0]; got != counted {
+		t.Errorf("counters: %+v, want %+v", got, counted)
+	}
+}
+
+// Of several commands at once one attaches, and the others are told so.
+func TestAttachAtOnce(t *testing.T) {
+	for _, m := range mechanisms {
+		t.Run(m.String(), func(t *testing.T) {
+			lab := newLab(t, netlab.Options{})
+			const commands = 4
+			type result struct {
+				a   *Attachment
+				err error
+			}
+			results := make(chan result)
+			for range commands {
+				go func() {
+					a, err := tryAttach(t, lab.Left, "left0", AttachOptions{Mechanism: m})
+					results <- result{a, err}
+				}()
+			}
+			var won *Attachment
+			for range commands {
+				r := <-results
+				switch {
+				case r.err != nil:
+					wantError(t, "one of several", r.err, ErrAttached)
+				case won != nil:
+					t.Error("two have attached")
+					fallthrough
+				default:
+					won = r.a
+					defer r.a.Close()
+				}
+			}
+			if won == nil {
+				t.Fatal("none has attached")
+			}
+			// And so with taking off.
+			errs := make(chan error)
+			for range commands {
+				go func() { errs <- detach(lab.Left, won) }()
+			}
+			done := 0
+			for range commands {
+				if err := <-errs; err == nil {
+					done++
+				} else {
+					wantError(t, "one of several", err, ErrNotAttached)
+				}
+			}
+			if done != 1 {
+				t.Errorf("%d have detached, want 1", done)
+			}
+		})
+	}
 }
 
 func TestPrivilege(t *testing.T) {

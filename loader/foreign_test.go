@@ -158,51 +158,53 @@ func sendForty(tb testing.TB, lab *netlab.Lab) {
 // they stay when we go.
 func TestForeign(t *testing.T) {
 	for _, d := range []Direction{Ingress, Egress} {
-		each(t, func(t *testing.T, m Mechanism) {
-			lab := newLab(t, netlab.Options{})
-			h := lab.Right
-			if d == Egress {
-				h = lab.Left
-			}
-			// Each of ours and of both kinds of foreign: there first, and come later.
-			addClsact(t, h)
-			earlyTCX, earlyFilter := newForeign(t), newForeign(t)
-			earlyTCX.attachTCX(t, h, d, false)
-			earlyFilter.attachFilter(t, h, d, 60_000) // after which no place is free but behind it
-			before := hooks(t, h)
-			a := attach(t, h, AttachOptions{Direction: d, Mechanism: m})
-			lateTCX := newForeign(t)
-			lateTCX.attachTCX(t, h, d, false)
-			lateFilter := newForeign(t)
-			lateFilter.attachFilter(t, h, d, 65_000)
-
-			sendForty(t, lab)
-			if got := stats(t, a).Classes[0]; got != counted {
-				t.Errorf("counters: %+v, want %+v", got, counted)
-			}
-			want := map[*foreign]uint64{earlyTCX: 40, lateTCX: 20, earlyFilter: 20, lateFilter: 20}
-			if m == Clsact { // all of TCX runs first
-				want = map[*foreign]uint64{earlyTCX: 40, lateTCX: 40, earlyFilter: 40, lateFilter: 20}
-			}
-			for f, name := range map[*foreign]string{earlyTCX: "TCX first", lateTCX: "TCX later", earlyFilter: "filter first", lateFilter: "filter later"} {
-				if got := f.count(t); got != want[f] {
-					t.Errorf("%s saw %d packets, want %d", name, got, want[f])
+		for _, m := range mechanisms {
+			t.Run(m.String(), func(t *testing.T) {
+				lab := newLab(t, netlab.Options{})
+				h := lab.Right
+				if d == Egress {
+					h = lab.Left
 				}
-			}
+				// Each of ours and of both kinds of foreign: there first, and come later.
+				addClsact(t, h)
+				earlyTCX, earlyFilter := newForeign(t), newForeign(t)
+				earlyTCX.attachTCX(t, h, d, false)
+				earlyFilter.attachFilter(t, h, d, 60_000) // after which no place is free but behind it
+				before := hooks(t, h)
+				a := attach(t, h, AttachOptions{Direction: d, Mechanism: m})
+				lateTCX := newForeign(t)
+				lateTCX.attachTCX(t, h, d, false)
+				lateFilter := newForeign(t)
+				lateFilter.attachFilter(t, h, d, 65_000)
 
-			if err := detach(h, a); err != nil {
-				t.Fatal(err)
-			}
-			if after := hooks(t, h); after != before+" "+d.String()+":foreign" {
-				t.Errorf("on the hook: %s; before us there was %s", after, before)
-			}
-			sendForty(t, lab)
-			for f, name := range map[*foreign]string{earlyTCX: "TCX first", lateTCX: "TCX later", earlyFilter: "filter first", lateFilter: "filter later"} {
-				if got := f.count(t); got != want[f]+40 {
-					t.Errorf("after us %s saw %d packets more, want 40", name, got-want[f])
+				sendForty(t, lab)
+				if got := stats(t, a).Classes[0]; got != counted {
+					t.Errorf("counters: %+v, want %+v", got, counted)
 				}
-			}
-		})
+				want := map[*foreign]uint64{earlyTCX: 40, lateTCX: 20, earlyFilter: 20, lateFilter: 20}
+				if m == Clsact { // all of TCX runs first
+					want = map[*foreign]uint64{earlyTCX: 40, lateTCX: 40, earlyFilter: 40, lateFilter: 20}
+				}
+				for f, name := range map[*foreign]string{earlyTCX: "TCX first", lateTCX: "TCX later", earlyFilter: "filter first", lateFilter: "filter later"} {
+					if got := f.count(t); got != want[f] {
+						t.Errorf("%s saw %d packets, want %d", name, got, want[f])
+					}
+				}
+
+				if err := detach(h, a); err != nil {
+					t.Fatal(err)
+				}
+				if after := hooks(t, h); after != before+" "+d.String()+":foreign" {
+					t.Errorf("on the hook: %s; before us there was %s", after, before)
+				}
+				sendForty(t, lab)
+				for f, name := range map[*foreign]string{earlyTCX: "TCX first", lateTCX: "TCX later", earlyFilter: "filter first", lateFilter: "filter later"} {
+					if got := f.count(t); got != want[f]+40 {
+						t.Errorf("after us %s saw %d packets more, want 40", name, got-want[f])
+					}
+				}
+			})
+		}
 	}
 }
 

@@ -171,62 +171,64 @@ func testVLAN(t *testing.T, d Direction, ipv6 bool, tags []netlab.Tag) {
 
 // A tun device has no link header: its packets start at the IP header.
 func TestTun(t *testing.T) {
-	each(t, func(t *testing.T, m Mechanism) {
-		lab := newLab(t, netlab.Options{})
-		tun := &netlink.Tuntap{
-			LinkAttrs:  netlink.LinkAttrs{Name: "tun0"},
-			Mode:       netlink.TUNTAP_MODE_TUN,
-			Flags:      netlink.TUNTAP_NO_PI | netlink.TUNTAP_ONE_QUEUE,
-			NonPersist: true,
-			Queues:     1,
-		}
-		var a *Attachment
-		plan := testPlan(t)
-		err := lab.Left.Do(func() (err error) {
-			if err := netlink.LinkAdd(tun); err != nil {
-				return fmt.Errorf("make a tun device: %w", err)
+	for _, m := range mechanisms {
+		t.Run(m.String(), func(t *testing.T) {
+			lab := newLab(t, netlab.Options{})
+			tun := &netlink.Tuntap{
+				LinkAttrs:  netlink.LinkAttrs{Name: "tun0"},
+				Mode:       netlink.TUNTAP_MODE_TUN,
+				Flags:      netlink.TUNTAP_NO_PI | netlink.TUNTAP_ONE_QUEUE,
+				NonPersist: true,
+				Queues:     1,
 			}
-			if err := netlink.LinkSetUp(tun); err != nil {
+			var a *Attachment
+			plan := testPlan(t)
+			err := lab.Left.Do(func() (err error) {
+				if err := netlink.LinkAdd(tun); err != nil {
+					return fmt.Errorf("make a tun device: %w", err)
+				}
+				if err := netlink.LinkSetUp(tun); err != nil {
+					return err
+				}
+				a, err = Attach("tun0", plan, AttachOptions{Direction: Ingress, Mechanism: m})
 				return err
-			}
-			a, err = Attach("tun0", plan, AttachOptions{Direction: Ingress, Mechanism: m})
-			return err
-		})
-		if err != nil {
-			if _, missing := os.Stat("/dev/net/tun"); missing != nil && os.Getenv("TRICOLOR_REQUIRE_KERNEL") != "1" {
-				t.Skipf("needs tun devices: %v", err)
-			}
-			t.Fatal(err)
-		}
-		defer a.Close()
-		defer tun.Fds[0].Close()
-		for _, ipv6 := range []bool{false, true} {
-			flow := netlab.UDPFlow{To: netip.AddrPortFrom(lab.Right.Addr(ipv6), port), Payload: packetLen - 28}
-			if ipv6 {
-				flow.Payload = packetLen - 48
-			}
-			frame, err := lab.Left.UDPFrame(flow)
+			})
 			if err != nil {
+				if _, missing := os.Stat("/dev/net/tun"); missing != nil && os.Getenv("TRICOLOR_REQUIRE_KERNEL") != "1" {
+					t.Skipf("needs tun devices: %v", err)
+				}
 				t.Fatal(err)
 			}
-			for range 40 {
-				if _, err := tun.Fds[0].Write(frame.Data[14:]); err != nil {
+			defer a.Close()
+			defer tun.Fds[0].Close()
+			for _, ipv6 := range []bool{false, true} {
+				flow := netlab.UDPFlow{To: netip.AddrPortFrom(lab.Right.Addr(ipv6), port), Payload: packetLen - 28}
+				if ipv6 {
+					flow.Payload = packetLen - 48
+				}
+				frame, err := lab.Left.UDPFrame(flow)
+				if err != nil {
 					t.Fatal(err)
 				}
+				for range 40 {
+					if _, err := tun.Fds[0].Write(frame.Data[14:]); err != nil {
+						t.Fatal(err)
+					}
+				}
 			}
-		}
-		want := marker.Stats{Classes: []marker.ClassStats{counted}}
-		for color := range marker.Colors {
-			want.Classes[0].Packets[color] *= 2
-			want.Classes[0].Bytes[color] *= 2
-		}
-		if diff := cmp.Diff(want, stats(t, a)); diff != "" {
-			t.Errorf("counters (-want +got):\n%s", diff)
-		}
-		if err := detach(lab.Left, a); err != nil {
-			t.Error(err)
-		}
-	})
+			want := marker.Stats{Classes: []marker.ClassStats{counted}}
+			for color := range marker.Colors {
+				want.Classes[0].Packets[color] *= 2
+				want.Classes[0].Bytes[color] *= 2
+			}
+			if diff := cmp.Diff(want, stats(t, a)); diff != "" {
+				t.Errorf("counters (-want +got):\n%s", diff)
+			}
+			if err := detach(lab.Left, a); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // A device whose packets start with neither is refused, by its name and kind.

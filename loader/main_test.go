@@ -26,6 +26,8 @@ var testParams = marker.Params{Meter: marker.SRTCM, CIR: 1, CBS: 10 * packetLen,
 
 const af11, af12 = 10, 12
 
+var mechanisms = []Mechanism{TCX, Clsact}
+
 func testPlan(tb testing.TB) *marker.Plan {
 	tb.Helper()
 	g, err := marker.NewGeometry(marker.MinFlows, 1, 1)
@@ -58,6 +60,7 @@ var counted = marker.ClassStats{
 	Bytes:   [marker.Colors]uint64{10 * packetLen, 10 * packetLen, 20 * packetLen},
 }
 
+// newLab makes a laboratory. When the test has ended, and taken off what it attached, no pin may be left.
 func newLab(tb testing.TB, o netlab.Options) *netlab.Lab {
 	tb.Helper()
 	testutils.RequireRoot(tb)
@@ -69,6 +72,7 @@ func newLab(tb testing.TB, o netlab.Options) *netlab.Lab {
 		if err := lab.Close(); err != nil {
 			tb.Error(err)
 		}
+		wantNothing(tb)
 	})
 	return lab
 }
@@ -140,16 +144,5 @@ func wantNothing(tb testing.TB) {
 	if _, err := os.Lstat(Root); !errors.Is(err, fs.ErrNotExist) {
 		entries, _ := os.ReadDir(Root)
 		tb.Errorf("%s is left, with %v", Root, entries)
-	}
-}
-
-// each runs f for both mechanisms.
-func each(t *testing.T, f func(t *testing.T, m Mechanism)) {
-	t.Helper()
-	for _, m := range []Mechanism{TCX, Clsact} {
-		t.Run(m.String(), func(t *testing.T) {
-			f(t, m)
-			wantNothing(t)
-		})
 	}
 }

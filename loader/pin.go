@@ -128,7 +128,7 @@ func needBPFFS(dir string, private bool) error {
 	}
 	if private {
 		return fmt.Errorf("no bpffs is mounted at %s, and this mount namespace is not the host's: policing would end with it. "+
-			"ip netns exec makes such a one: use nsenter --net=/run/netns/NAME; or mount it yourself: mount -t bpf bpf %[1]s", dir)
+			"ip netns exec makes such a one: use nsenter --net=/run/netns/NAME; or mount it yourself: %s", dir, byHand(dir))
 	}
 	if err := mountBPFFS(dir); err != nil {
 		return err
@@ -158,10 +158,12 @@ func isBPFFS(dir string) (bool, error) {
 func mountBPFFS(dir string) error {
 	err := unix.Mount("bpf", dir, "bpf", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_RELATIME, "mode=0700")
 	if err != nil {
-		return explain(fmt.Sprintf("mount a bpffs at %s, which has none (by hand: mount -t bpf bpf %[1]s)", dir), err)
+		return explain(fmt.Sprintf("mount a bpffs at %s, which has none (by hand: %s)", dir, byHand(dir)), err)
 	}
 	return nil
 }
+
+func byHand(dir string) string { return "mount -t bpf none " + dir }
 
 // removePins removes an attachment's folder, at once so far as others can see. The lock must be held.
 func removePins(dir string) error {

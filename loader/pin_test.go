@@ -47,14 +47,14 @@ func TestNeedBPFFS(t *testing.T) {
 		if is != (err == nil) {
 			t.Errorf("private %t: mounted is %t, and the error %v", private, is, err)
 		}
-		if err != nil && (!private || !strings.Contains(err.Error(), "nsenter --net") || !strings.Contains(err.Error(), "mount -t bpf bpf "+dir)) {
+		if err != nil && (!private || !strings.Contains(err.Error(), "nsenter --net") || !strings.Contains(err.Error(), "mount -t bpf none "+dir)) {
 			t.Errorf("private %t: %v", private, err)
 		}
 	}
 	if is, _ := isBPFFS(dir); !is {
 		t.Error("nothing was mounted")
 	}
-	if err := mountBPFFS(dir + "/missing"); err == nil || !strings.Contains(err.Error(), "mount -t bpf bpf "+dir) {
+	if err := mountBPFFS(dir + "/missing"); err == nil || !strings.Contains(err.Error(), "mount -t bpf none "+dir) {
 		t.Errorf("mounting nowhere: %v", err)
 	}
 	if err := needBPFFS(dir+"/missing", false); err == nil || !strings.Contains(err.Error(), dir+"/missing") {
