@@ -104,12 +104,12 @@ func (*plain) Type() string { return "N" }
 
 // Set implements pflag.Value.
 func (n *plain) Set(word string) error {
-	if digits := strings.TrimLeft(word, "0"); len(word) > 1 && digits != word && digits != "" {
-		return usage("a leading 0 is unclear: say %s, or its octal value in decimal", digits)
-	}
 	value, err := strconv.ParseUint(word, 10, 64)
 	if err != nil {
 		return usage("say a whole number from 0 to 2^64-1")
+	}
+	if len(word) > 1 && word[0] == '0' {
+		return usage("a leading 0 is unclear: say %d, or its octal value in decimal", value)
 	}
 	*n = plain(value)
 	return nil

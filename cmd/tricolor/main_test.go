@@ -34,6 +34,7 @@ func TestRootScripts(t *testing.T) {
 }
 
 func runScripts(t *testing.T, dir string) {
+	t.Helper()
 	bin := t.TempDir()
 	self, err := os.Executable()
 	if err != nil {

@@ -27,7 +27,7 @@ every bucket. On a difference it shows the first one and exits 1. No device is t
   sudo tricolor verify *.pcap --meter trtcm --cir 5mbit --cbs 64KiB --pir 10mbit --pbs 128KiB --flows 64`,
 		Args: needFiles,
 	}
-	v := &verifier{flags: addPolicy(cmd.Flags(), defaultSeed, "seed of the table's hash")}
+	v := &verifier{flags: addPolicy(cmd.Flags(), defaultSeed, "seed of the table's hash"), kernel: newKernel}
 	v.output = addOutput(cmd, "table", "json")
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
 		v.stdout, v.stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
@@ -42,6 +42,16 @@ type verifier struct {
 	output         *choice
 	stdout, stderr io.Writer
 	plan           *marker.Plan
+
+	kernel func(*marker.Plan, marker.Seeds) (pcaptest.Side, error) // makes the kernel's side
+}
+
+func newKernel(plan *marker.Plan, seeds marker.Seeds) (pcaptest.Side, error) {
+	k, err := pcaptest.NewKernel(plan, seeds)
+	if err != nil {
+		return nil, err // and no side that is not nil
+	}
+	return k, nil
 }
 
 // verifyReport is what verify prints with -o json.
@@ -67,6 +77,7 @@ type differenceJSON struct {
 	TimeNS uint64      `json:"time_ns"`
 	Flow   string      `json:"flow"`
 	Fields []fieldJSON `json:"fields"`
+	Text   string      `json:"text"` // for people, with the bucket's states
 }
 
 type fieldJSON struct {
@@ -152,7 +163,7 @@ func (v *verifier) faults(files []verifyFile, differences []string, failed bool)
 
 // probe loads the kernel's side and lets it go.
 func (v *verifier) probe() error {
-	kernel, err := pcaptest.NewKernel(v.plan, v.seeds())
+	kernel, err := v.kernel(v.plan, v.seeds())
 	if err != nil {
 		return err
 	}
@@ -178,7 +189,7 @@ func (v *verifier) file(ctx context.Context, file string) (result *pcaptest.Veri
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
-	kernel, err := pcaptest.NewKernel(v.plan, v.seeds())
+	kernel, err := v.kernel(v.plan, v.seeds())
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -189,7 +200,7 @@ func (v *verifier) file(ctx context.Context, file string) (result *pcaptest.Veri
 }
 
 func differenceOf(d *pcaptest.Difference) *differenceJSON {
-	out := &differenceJSON{Packet: d.Packet, TimeNS: d.Time, Flow: d.Flow}
+	out := &differenceJSON{Packet: d.Packet, TimeNS: d.Time, Flow: d.Flow, Text: d.String()}
 	for _, f := range d.Fields {
 		out.Fields = append(out.Fields, fieldJSON(f))
 	}
