@@ -104,7 +104,7 @@ func kernelNow() (uint64, error) {
 // bucketOf describes a bucket, refilled to now.
 func bucketOf(plan *marker.Plan, at maps.Slot, slot *marker.Slot, now uint64) bucketJSON {
 	key := slot.Key.Fields()
-	b := bucketJSON{Flow: key.String(), Colors: colorsOf(slot.Packets, slot.Bytes)}
+	b := bucketJSON{Colors: colorsOf(slot.Packets, slot.Bytes)}
 	if int(key.Class) < len(plan.Classes) {
 		class := &plan.Classes[key.Class]
 		b.Class, b.packets = class.Name, class.Count == marker.CountPackets
@@ -116,6 +116,7 @@ func bucketOf(plan *marker.Plan, at maps.Slot, slot *marker.Slot, now uint64) bu
 		b.Tc, b.CBS, b.Te, b.EBS = bucket.Tc, profile.CBS, bucket.Tx, profile.XBS
 		b.Overflow = at.Set == profile.Overflow
 	}
+	b.Flow = flowName(key, b.Overflow)
 	return b
 }
 
@@ -155,12 +156,8 @@ func (d *flowDump) print(w io.Writer) error {
 	t.named("flow", "green", "bytes", "yellow", "bytes", "red", "bytes", "tokens C", "of CBS", "tokens E|P", "of burst")
 	for i := range d.Flows {
 		f := &d.Flows[i]
-		name := f.Flow
-		if f.Overflow {
-			name = "(overflow: those without a slot)"
-		}
 		count := units.FormatCount
-		t.named(name,
+		t.named(f.Flow,
 			count(f.Colors.Green.Packets), count(f.Colors.Green.Bytes),
 			count(f.Colors.Yellow.Packets), count(f.Colors.Yellow.Bytes),
 			count(f.Colors.Red.Packets), count(f.Colors.Red.Bytes),

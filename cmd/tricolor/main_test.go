@@ -25,15 +25,27 @@ func TestMain(m *testing.M) {
 }
 
 // Scripts that need no privilege.
-func TestScripts(t *testing.T) { runScripts(t, "testdata/script") }
+func TestScripts(t *testing.T) { runScripts(t, scripts(t, "testdata/script")...) }
 
 // Scripts on live devices, in namespaces of their own; one at a time, since they share the pins.
 func TestRootScripts(t *testing.T) {
 	testutils.RequireRoot(t)
-	runScripts(t, "testdata/script/root")
+	for _, file := range scripts(t, "testdata/script/root") {
+		t.Run(filepath.Base(file), func(t *testing.T) { runScripts(t, file) })
+	}
 }
 
-func runScripts(t *testing.T, dir string) {
+// scripts are the script files in a folder.
+func scripts(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts in %s (%v)", dir, err)
+	}
+	return files
+}
+
+func runScripts(t *testing.T, files ...string) {
 	t.Helper()
 	bin := t.TempDir()
 	self, err := os.Executable()
@@ -45,7 +57,7 @@ func runScripts(t *testing.T, dir string) {
 	}
 	captures := filepath.Join(testutils.ModuleRoot(t), "testdata", "captures")
 	testscript.Run(t, testscript.Params{
-		Dir:           dir,
+		Files:         files,
 		UpdateScripts: *update,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", bin+string(filepath.ListSeparator)+env.Getenv("PATH"))

@@ -78,7 +78,7 @@ func (r *replayReport) add(plan *marker.Plan, file string, result *pcaptest.Repl
 		}
 		for i := range result.Flows[:min(top, len(result.Flows))] {
 			flow := &result.Flows[i]
-			f.Flows = append(f.Flows, flowJSON{flow.Key.String(), flow.Overflow, colorsOf(flow.Packets, flow.Bytes)})
+			f.Flows = append(f.Flows, flowJSON{flowName(flow.Key, flow.Overflow), flow.Overflow, colorsOf(flow.Packets, flow.Bytes)})
 		}
 	}
 	r.Files = append(r.Files, f)
@@ -141,6 +141,14 @@ func printReplay(w io.Writer, plan *marker.Plan, r *pcaptest.Replay, top int) er
 	return printTop(w, r.Flows, top)
 }
 
+// flowName is a bucket's key, as a person reads it.
+func flowName(key marker.KeyFields, overflow bool) string {
+	if overflow {
+		return "(overflow: those without a slot)"
+	}
+	return key.String()
+}
+
 func printTop(w io.Writer, flows []pcaptest.Flow, top int) error {
 	if top = min(top, len(flows)); top == 0 {
 		return nil
@@ -151,11 +159,7 @@ func printTop(w io.Writer, flows []pcaptest.Flow, top int) error {
 	for i := range flows[:top] {
 		f := &flows[i]
 		packets, bytes := f.Total()
-		name := f.Key.String()
-		if f.Overflow {
-			name = "(overflow: those without a slot)"
-		}
-		t.named(name, units.FormatCount(packets), units.FormatCount(bytes), share(f.Bytes[marker.Green], bytes),
+		t.named(flowName(f.Key, f.Overflow), units.FormatCount(packets), units.FormatCount(bytes), share(f.Bytes[marker.Green], bytes),
 			share(f.Bytes[marker.Yellow], bytes), share(f.Bytes[marker.Red], bytes))
 	}
 	return t.flush()
