@@ -33,8 +33,7 @@ func verifyAgainst(t *testing.T, output string, alter func(*marker.Plan)) (stdou
 	return out.String(), errs.String(), err
 }
 
-// Two packets of a flow fit 200 bytes, the third is its first red one; 100 bytes take one. The first
-// second packet of a flow is packet 6.
+// The sides' bursts differ, so that the first packet already leaves different tokens behind.
 func TestVerifyShowsADifference(t *testing.T) {
 	smaller := func(p *marker.Plan) { p.Profiles[0].CBS = 100 * marker.Nano }
 
