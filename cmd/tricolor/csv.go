@@ -11,7 +11,7 @@ import (
 )
 
 // packetsHeader names the columns of --packets. bytes is the packet's cost in the unit that is counted;
-// tokens are nanobytes after the packet, and te_nb holds trtcm's Tp.
+// tokens are nanobytes after the packet, and te_nb holds trtcm's Tp. A packet that was not metered costs 0.
 var packetsHeader = []string{
 	"packet", "time_ns", "class", "flow", "bytes", "in_color", "color", "verdict", "dscp_in", "dscp_out", "tc_nb", "te_nb",
 }
@@ -37,7 +37,7 @@ func (r *packetRows) write(s *pcaptest.Step) error {
 	out := &s.Outcome
 	row[0] = strconv.FormatInt(s.Packet.Number, 10)
 	row[1] = strconv.FormatUint(s.Packet.Time, 10)
-	row[2] = "-"
+	row[2], row[3], row[4] = "-", "-", "0"
 	row[7] = verdictName(out.Dropped)
 	if out.Kind == marker.Metered {
 		row[2] = r.className(out.Class)
@@ -50,7 +50,7 @@ func (r *packetRows) write(s *pcaptest.Step) error {
 	}
 	switch {
 	case s.Frame == nil: // a trace's row
-		row[2], row[3] = r.plan.Classes[0].Name, "-"
+		row[2] = r.plan.Classes[0].Name
 	case s.Seen.IP:
 		row[3] = s.Seen.Flow.String()
 		if out.Kind == marker.Metered {
