@@ -57,7 +57,7 @@ func (h *Host) configure(opts Options) error {
 	if err := h.nl.LinkSetARPOff(dev); err != nil {
 		return fmt.Errorf("switch ARP off: %w", err)
 	}
-	if !opts.Offload { // TCP builds super-packets even for devices without GSO
+	if !opts.Offload && !opts.GSO { // TCP builds super-packets even for devices without GSO
 		if err := h.nl.LinkSetGSOMaxSegs(dev, 1); err != nil {
 			return fmt.Errorf("bound super-packets to one segment: %w", err)
 		}

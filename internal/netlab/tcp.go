@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -111,6 +112,7 @@ func orContext(ctx context.Context, err error) error {
 
 // A TCPSink accepts connections, and reads and counts what they carry.
 type TCPSink struct {
+	host     *Host
 	listener net.Listener
 	bytes    atomic.Int64
 	readers  sync.WaitGroup
@@ -124,7 +126,7 @@ type TCPSink struct {
 // kernel's choice, which Addr tells. Call Stop on what it returns.
 func (h *Host) ServeTCP(ipv6 bool, port uint16) (*TCPSink, error) {
 	at := netip.AddrPortFrom(h.Addr(ipv6), port)
-	s := &TCPSink{conns: map[net.Conn]struct{}{}}
+	s := &TCPSink{host: h, conns: map[net.Conn]struct{}{}}
 	var config net.ListenConfig
 	config.SetMultipathTCP(false)
 	err := h.Do(func() (err error) {
@@ -174,6 +176,50 @@ func (s *TCPSink) serve(conn net.Conn) {
 	delete(s.conns, conn)
 	s.mu.Unlock()
 	conn.Close()
+}
+
+// Settle waits until the kernel is done with every connection to the sink that its
+// sender has ended: from then on no side sends anything more, not even a last ACK
+// again. It returns ctx's error where that comes first.
+func (s *TCPSink) Settle(ctx context.Context) error {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		open, err := s.open()
+		if err != nil || open == 0 {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("netlab: the kernel still has %d TCP connections to %s: %w", open, s.Addr(), ctx.Err())
+		}
+	}
+}
+
+// open counts the connections to the sink that may still send.
+func (s *TCPSink) open() (n int, err error) {
+	const listening, timeWait = "0A", "06" // enum in include/net/tcp_states.h
+	file := "/proc/thread-self/net/tcp"
+	if s.Addr().Addr().Is6() {
+		file += "6"
+	}
+	port := fmt.Sprintf(":%04X", s.Addr().Port())
+	err = s.host.Do(func() error {
+		table, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("netlab: list the TCP connections: %w", err)
+		}
+		for row := range strings.Lines(string(table)) {
+			// Number, local address, remote address, state.
+			column := strings.Fields(row)
+			if len(column) > 3 && strings.HasSuffix(column[1], port) && column[3] != listening && column[3] != timeWait {
+				n++
+			}
+		}
+		return nil
+	})
+	return n, err
 }
 
 // Stop ends all connections and returns the bytes of payload read. What a SendTCP that
