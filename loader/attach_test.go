@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/tricolor-policer/tricolor/internal/netlab"
 	"github.com/tricolor-policer/tricolor/internal/testutils"
+	"github.com/tricolor-policer/tricolor/marker"
 )
 
 // wantError checks an error by its sentinel, nil for none, and by words it must have.
@@ -183,34 +186,52 @@ func TestNoDevice(t *testing.T) {
 	wantNothing(t)
 }
 
-// What fails half-way leaves nothing.
+// What fails leaves nothing, be it at the first step or at the last: when all is on the hook, and
+// something is in the pins' place.
 func TestAttachUndone(t *testing.T) {
 	for _, m := range mechanisms {
 		t.Run(m.String(), func(t *testing.T) {
 			lab := newLab(t, netlab.Options{})
-			// The last step of all cannot be done: something is in the pins' place.
-			var ns unix.Stat_t
-			if err := lab.Left.Do(func() error { return unix.Stat("/proc/thread-self/ns/net", &ns) }); err != nil {
+			plan := testPlan(t)
+			plan.Classes[0].Meters[0].Profile = 9
+			err := lab.Left.Do(func() error { _, err := Attach("left0", plan, AttachOptions{Mechanism: m}); return err })
+			wantError(t, "a broken plan", err, marker.ErrPlan)
+			wantNothing(t)
+
+			a := attach(t, lab.Left, AttachOptions{Direction: Egress})
+			if err := detach(lab.Left, a); err != nil {
 				t.Fatal(err)
 			}
-			dir := ident{ns.Ino, uint32(lab.Left.Ifindex), Egress}.dir()
-			if err := os.MkdirAll(filepath.Join(dir, "x"), 0o700); err != nil {
-				t.Fatal(err)
+			attachTCX = func(o link.TCXOptions) (link.Link, error) {
+				if err := os.MkdirAll(filepath.Join(a.ident.dir(), "x"), 0o700); err != nil {
+					return nil, err
+				}
+				if m == Clsact {
+					return nil, ebpf.ErrNotSupported
+				}
+				return link.AttachTCX(o)
 			}
-			if _, err := tryAttach(t, lab.Left, "left0", AttachOptions{Direction: Egress, Mechanism: m}); err == nil {
+			defer func() { attachTCX = link.AttachTCX }()
+			b, err := tryAttach(t, lab.Left, "left0", AttachOptions{Direction: Egress})
+			if err == nil {
+				b.Close()
 				t.Error("attached over something else")
 			}
 			if got := hooks(t, lab.Left); got != "" {
 				t.Errorf("left on the device: %q", got)
 			}
+			entries, err := os.ReadDir(Root)
+			if err != nil || len(entries) != 1 {
+				t.Errorf("left under %s: %v, %v; want what was in the way", Root, entries, err)
+			}
+			after := newForeign(t)
+			after.attachTCX(t, lab.Left, Egress, false)
+			sendForty(t, lab)
+			if got := after.count(t); got != 40 {
+				t.Errorf("the hook passes %d packets, want 40: something polices", got)
+			}
 			if err := os.RemoveAll(Root); err != nil {
 				t.Fatal(err)
-			}
-			plan := testPlan(t)
-			plan.Classes[0].Meters[0].Profile = 9
-			err := lab.Left.Do(func() error { _, err := Attach("left0", plan, AttachOptions{Mechanism: m}); return err })
-			if err == nil {
-				t.Error("a broken plan was attached")
 			}
 		})
 	}
@@ -312,13 +333,20 @@ func TestPrivilege(t *testing.T) {
 // Neither descriptors nor programs may be left after twenty rounds.
 func TestNoLeaks(t *testing.T) {
 	lab := newLab(t, netlab.Options{})
-	round := func(m Mechanism) ebpf.ProgramID {
-		a, err := tryAttach(t, lab.Left, "left0", AttachOptions{Mechanism: m})
-		if err != nil {
-			t.Fatal(err)
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it would close what was forgotten
+	round := func(m Mechanism) (programs []ebpf.ProgramID) {
+		var both []*Attachment
+		for _, d := range []Direction{Ingress, Egress} {
+			o := AttachOptions{Direction: d, Mechanism: m}
+			a, err := tryAttach(t, lab.Left, "left0", o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = tryAttach(t, lab.Left, "left0", o)
+			wantError(t, "second attach", err, ErrAttached)
+			both = append(both, a)
+			programs = append(programs, a.ProgramID)
 		}
-		_, err = tryAttach(t, lab.Left, "left0", AttachOptions{Mechanism: m})
-		wantError(t, "second attach", err, ErrAttached)
 		if err := lab.Left.Do(func() error {
 			all, err := List()
 			for _, a := range all {
@@ -328,10 +356,12 @@ func TestNoLeaks(t *testing.T) {
 		}); err != nil {
 			t.Error(err)
 		}
-		if err := errors.Join(detach(lab.Left, a), a.Close()); err != nil {
-			t.Fatal(err)
+		for _, a := range both {
+			if err := errors.Join(detach(lab.Left, a), a.Close()); err != nil {
+				t.Fatal(err)
+			}
 		}
-		return a.ProgramID
+		return programs
 	}
 	descriptors := func() int {
 		entries, err := os.ReadDir("/proc/self/fd")
@@ -345,14 +375,14 @@ func TestNoLeaks(t *testing.T) {
 	before := descriptors()
 	var programs []ebpf.ProgramID
 	for range 10 {
-		programs = append(programs, round(TCX), round(Clsact))
+		programs = slices.Concat(programs, round(TCX), round(Clsact))
 	}
 	if after := descriptors(); after != before {
-		t.Errorf("%d descriptors before, %d after", before, after)
+		t.Fatalf("%d descriptors before, %d after", before, after)
 	}
+	deadline := time.Now().Add(30 * time.Second) // the kernel frees programs in its own time
 	for _, id := range programs {
-		// The kernel frees a program in its own time.
-		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		for ; ; time.Sleep(time.Millisecond) {
 			p, err := ebpf.NewProgramFromID(id)
 			if errors.Is(err, fs.ErrNotExist) {
 				break

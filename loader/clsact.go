@@ -112,8 +112,7 @@ func (h *host) removeFilter(i ident, about maps.About, id ebpf.ProgramID, half b
 			return err
 		}
 		for _, f := range filters {
-			// A priority is listed too, without a handle, before the filters it has.
-			if a := f.Attrs(); f != netlink.Filter(mine) && (a.Handle != 0 || mine == nil || a.Priority != mine.Priority) {
+			if f != netlink.Filter(mine) {
 				others = append(others, f)
 			}
 		}

@@ -90,6 +90,27 @@ func TestLockRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.Remove(Root)
+	// While one waits for the lock, the folder may be removed and made anew.
+	waiting, err := os.Open(Root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer waiting.Close()
+	if same, err := holdRoot(waiting); !same || err != nil {
+		t.Errorf("the folder at its place: %t, %v", same, err)
+	}
+	if err := os.Remove(Root); err != nil {
+		t.Fatal(err)
+	}
+	if same, err := holdRoot(waiting); same || err != nil {
+		t.Errorf("the folder removed: %t, %v", same, err)
+	}
+	if err := os.Mkdir(Root, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if same, err := holdRoot(waiting); same || err != nil {
+		t.Errorf("another folder in its place: %t, %v", same, err)
+	}
 	if err := os.Chmod(Root, 0o777); err != nil {
 		t.Fatal(err)
 	}
