@@ -6,7 +6,7 @@ import "github.com/spf13/cobra"
 var commands = []func() *cobra.Command{
 	newReplay, newVerify,
 	newAttach, newDetach, newShow, newDump,
-	newVersion,
+	newDemo, newVersion,
 }
 
 func newRoot() *cobra.Command {

@@ -32,13 +32,19 @@ var ErrDisagree = errors.New("the far side and the policer's counters disagree")
 // settleWithin bounds the time beyond Options.For that the traffic may take; it takes a small part of it.
 const settleWithin = 20 * time.Second
 
+// gsoSegments is how many segments a super-packet has at most: the policer judges them as one, so they
+// must fit in the bursts.
+const gsoSegments = 16
+
 // Options say how the demo runs. The zero value is the demo as the command shows it.
 type Options struct {
 	For       time.Duration    // how long the senders send; 0: 3 s
 	Mechanism loader.Mechanism // how the policer is attached
-	// Tamper adds one to a count of the far side, as if a packet had lost its mark: the demo must see it.
+	// Tamper adds one to a count of the far side, as if the policer had missed a packet: the demo must
+	// see it.
 	Tamper bool
 
+	flows   []flow             // nil: those of the demo
 	policed func(*loader.Held) // is told of the policer before the first packet
 }
 
@@ -62,6 +68,9 @@ const (
 func Run(ctx context.Context, w io.Writer, o Options) error {
 	if o.For == 0 {
 		o.For = 3 * time.Second
+	}
+	if o.flows == nil {
+		o.flows = flows
 	}
 	e, err := run(ctx, w, o)
 	if err != nil {
@@ -87,7 +96,7 @@ func run(ctx context.Context, w io.Writer, o Options) (_ *evidence, err error) {
 	if err != nil {
 		return nil, err
 	}
-	lab, err := netlab.New(netlab.Options{GSO: true})
+	lab, err := netlab.New(netlab.Options{GSOSegments: gsoSegments})
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
 		return nil, fmt.Errorf("%w: the demo makes network namespaces: run it as root: %w", loader.ErrPrivilege, err)
 	}
@@ -108,17 +117,21 @@ func run(ctx context.Context, w io.Writer, o Options) (_ *evidence, err error) {
 	if o.policed != nil {
 		o.policed(policer)
 	}
-	printSetup(w, lab, policer, o)
+	printSetup(w, lab, policer, o.For)
 
 	e := &evidence{profile: plan.Profiles[0]}
-	t, err := listen(lab, flows)
+	t, err := listen(lab, o.flows)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
 	bounded, cancel := context.WithTimeout(ctx, o.For+settleWithin)
 	defer cancel()
-	if err := t.send(bounded, e, o.For); err != nil {
+	err = t.send(bounded, e, o.For)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("the flows did not end within %v: is the machine overloaded? %w", o.For+settleWithin, err)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := t.collect(e); err != nil {

@@ -72,3 +72,13 @@ func (e *evidence) readCounters(m *maps.Maps, plan *marker.Plan) error {
 	}
 	return nil
 }
+
+// flowOf finds the flow that a bucket is of.
+func (e *evidence) flowOf(key *marker.KeyFields) (*flowEvidence, error) {
+	for i := range e.flows {
+		if e.flows[i].flow.has(key) {
+			return &e.flows[i], nil
+		}
+	}
+	return nil, fmt.Errorf("the policer has a bucket of %s, which nobody sent", key)
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/tricolor-policer/tricolor/internal/netlab"
 	"github.com/tricolor-policer/tricolor/internal/units"
 	"github.com/tricolor-policer/tricolor/loader"
+	"github.com/tricolor-policer/tricolor/marker"
 	"github.com/tricolor-policer/tricolor/policy"
 )
 
@@ -25,65 +26,51 @@ func command(device string, d loader.Direction, w policy.Words) string {
 	return line
 }
 
-// folded breaks a command line before the flag that would take it over width columns.
-func folded(line, indent string, width int) string {
-	var out strings.Builder
-	column := 0
-	for i, part := range strings.Split(line, " --") {
-		if i > 0 {
-			part = "--" + part
-			if column+1+len(part)+2 > width {
-				out.WriteString(" \\\n" + indent + "    ")
-				column = len(indent) + 4
-			} else {
-				out.WriteString(" ")
-				column++
-			}
-		} else {
-			out.WriteString(indent)
-			column = len(indent)
+// folded indents a command line, and breaks it before each flag that would take it over columns.
+func folded(line, indent string, columns int) string {
+	parts := strings.Split(line, " --")
+	row := indent + parts[0]
+	var rows []string
+	for _, part := range parts[1:] {
+		if len(row)+len(" --")+len(part)+len(` \`) > columns {
+			rows = append(rows, row+` \`)
+			row = indent + "   "
 		}
-		out.WriteString(part)
-		column += len(part)
+		row += " --" + part
 	}
-	return out.String()
+	return strings.Join(append(rows, row), "\n")
 }
 
+// width of the output, in columns.
 const width = 90
 
-func printSetup(w io.Writer, lab *netlab.Lab, policer *loader.Held, o Options) {
+// numbers returns a table of right-aligned columns; it indents its rows by two columns.
+func numbers(w io.Writer) *tabwriter.Writer {
+	return tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+}
+
+func printSetup(w io.Writer, lab *netlab.Lab, policer *loader.Held, during time.Duration) {
 	left, right := lab.Left, lab.Right
-	fmt.Fprintf(w, `Two network namespaces, a veth pair between them, and a policer on what leaves %s (hook %v):
-
-    %[1]s  %s  %s  ────  %s  %s  %s
-
-%s
-
-Six flows for %v, each with a bucket of its own:
-
-`, left.Device, policer.Mechanism,
-		left.IPv4.Addr(), left.IPv6.Addr(), right.Device, right.IPv4.Addr(), right.IPv6.Addr(),
-		folded(command(left.Device, loader.Egress, words), "    ", width), o.For)
+	fmt.Fprintf(w, "Two network namespaces, joined by a veth pair:\n\n    %s %s %s  ────  %s %s %s\n\n",
+		left.Device, left.IPv4.Addr(), left.IPv6.Addr(), right.Device, right.IPv4.Addr(), right.IPv6.Addr())
+	fmt.Fprintf(w, "What leaves %s is policed (hook %v), as by this command, until the demo ends:\n\n%s\n\n",
+		left.Device, policer.Mechanism, folded(command(left.Device, loader.Egress, words), "    ", width))
+	fmt.Fprintf(w, "Flows under, near and over the rate, all at once for %v, each with a bucket of its own.\n"+
+		"The policer counts every try of TCP, which sends again what was red:\n\n", during)
 }
 
 // printFlows prints what the policer's counters say of each flow.
 func printFlows(w io.Writer, e *evidence) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "    "+pad("flow, as it is sent", flowWidth)+"\tpackets\tgreen\tyellow\tred\tlet through\t")
+	t := numbers(w)
+	fmt.Fprintln(t, "  "+pad("flow", flowWidth)+"\tpackets\tgreen\tyellow\tred\tlet through\t")
 	for i := range e.flows {
 		f := &e.flows[i]
-		row := "    " + pad(f.flow.String(), flowWidth)
-		sum := uint64(0)
+		through, bytes := f.through()
+		fmt.Fprintf(t, "  %s\t%s\t", pad(f.flow.String(), flowWidth), units.FormatCount(through+f.packets[marker.Red]))
 		for _, n := range f.packets {
-			sum += n
+			fmt.Fprintf(t, "%s\t", units.FormatCount(n))
 		}
-		row += "\t" + units.FormatCount(sum)
-		for _, n := range f.packets {
-			row += "\t" + units.FormatCount(n)
-		}
-		_, bytes := f.through()
-		rate := bytes * uint64(time.Second) / max(1, uint64(f.took))
-		fmt.Fprintln(t, row+"\t"+units.FormatMeanRate(rate)+"\t")
+		fmt.Fprintf(t, "%s\t\n", units.FormatMeanRate(bytes*uint64(time.Second)/max(1, uint64(f.took))))
 	}
 	t.Flush()
 }
@@ -97,48 +84,50 @@ func pad(s string, columns int) string { return fmt.Sprintf("%-*s", columns, s) 
 // how many these are.
 func printProof(w io.Writer, claims []claim) (disagreeing int) {
 	fmt.Fprintf(w, `
-The proof. Left, what a capture at right0 and the receivers counted, packet by packet on the wire;
-right, what that should be: the policer's counters, or its promise. T is the time a flow took.
+The proof: what a capture at right0 and the receivers counted, packet by packet as on a wire, and
+what that should be by the policer's counters, or by its promise (T: the time that a flow took).
 
 `)
+	t := numbers(w)
+	fmt.Fprintf(t, "  %s\tright0\t\tshould be\t  checks\n", pad("", claimWidth))
 	total := 0
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for i := range claims {
 		c := &claims[i]
-		var far, want uint64
+		var sum check
 		var bad []check
 		for _, k := range c.checks {
-			far += k.far
-			want += k.want
+			sum.far += k.far
+			sum.want += k.want
 			if !c.holds(k) {
 				bad = append(bad, k)
 			}
 		}
+		verdict := fmt.Sprintf("%d agree", len(c.checks))
+		if len(bad) > 0 {
+			verdict = fmt.Sprintf("%d of %d DISAGREE", len(bad), len(c.checks))
+		}
+		row(t, c.what, sum, c.how, verdict)
+		for _, k := range bad {
+			row(t, "  "+k.of, k, broken[c.how], "DISAGREE")
+		}
 		total += len(c.checks)
 		disagreeing += len(bad)
-		c.row(t, c.what, far, want, len(bad) == 0)
-		for _, k := range bad {
-			c.row(t, "  in: "+k.of, k.far, k.want, false)
-		}
 	}
 	t.Flush()
-	fmt.Fprintln(w)
 	if disagreeing == 0 {
-		fmt.Fprintf(w, "demo: all %d checks agree\n", total)
+		fmt.Fprintf(w, "\ndemo: all %d checks agree\n", total)
 	} else {
-		fmt.Fprintf(w, "demo: %d of %d checks disagree\n", disagreeing, total)
+		fmt.Fprintf(w, "\ndemo: %d of %d checks disagree\n", disagreeing, total)
 	}
 	return disagreeing
 }
 
-func (c *claim) row(w io.Writer, what string, far, want uint64, agrees bool) {
-	word := "DISAGREE"
-	if agrees {
-		word = "agree"
-	}
-	fmt.Fprintf(w, "    %s\t%s\t%s\t%s\t  %s\n", pad(what, claimWidth), units.FormatCount(far), c.how, units.FormatCount(want), word)
+// broken is how the numbers stand to each other where a claim fails.
+var broken = map[relation]relation{equal: "≠", atMost: ">", atLeast: "<"}
+
+func row(w io.Writer, what string, k check, how relation, verdict string) {
+	fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t  %s\n", pad(what, claimWidth), units.FormatCount(k.far), how, units.FormatCount(k.want), verdict)
 }
 
 // claimWidth is that of the longest claim.
-const claimWidth = 44
-
+const claimWidth = 45

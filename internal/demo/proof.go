@@ -52,49 +52,64 @@ func prove(e *evidence) []claim {
 		dscp  int
 		mark  string
 	}{{marker.Green, af11, "AF11"}, {marker.Yellow, af12, "AF12"}} {
-		add(c.mark+" packets, to be those counted "+c.color.String(), equal, e.each(every, func(f *flowEvidence) (far, want uint64) {
+		add("packets marked "+c.mark+": the "+c.color.String()+" ones", equal, e.each(every, func(f *flowEvidence) (far, want uint64) {
 			return f.seen.DSCP[c.dscp].Packets, f.packets[c.color]
 		})...)
-		add(c.mark+" bytes", equal, e.each(every, func(f *flowEvidence) (far, want uint64) {
+		add("bytes marked "+c.mark, equal, e.each(every, func(f *flowEvidence) (far, want uint64) {
 			return f.seen.DSCP[c.dscp].Bytes, f.bytes[c.color]
 		})...)
 	}
-	add("UDP packets lost, to be those counted red", equal, e.each(isUDP, func(f *flowEvidence) (far, want uint64) {
-		return f.sent - f.received, f.packets[marker.Red]
-	})...)
-	add("TCP bytes read, to be those written", equal, e.each(isTCP, func(f *flowEvidence) (far, want uint64) {
-		return f.received, f.sent
-	})...)
-	add("ECN bits as they were sent", equal, e.each(every, func(f *flowEvidence) (far, want uint64) {
+	add("packets with the ECN bits they were sent with", equal, e.each(every, func(f *flowEvidence) (far, want uint64) {
 		packets, _ := f.through()
 		return f.seen.ECN[f.flow.ecn].Packets, packets
 	})...)
+	add("UDP packets missing: the red ones", equal, e.each(isUDP, func(f *flowEvidence) (far, want uint64) {
+		return f.sent - f.received, f.packets[marker.Red]
+	})...)
+	add("TCP bytes read: those written", equal, e.each(isTCP, func(f *flowEvidence) (far, want uint64) {
+		return f.received, f.sent
+	})...)
+	e.proveWhole(add)
+	e.provePromise(add)
+	return claims
+}
 
-	add("whatever arrived, to be the class's counters", equal, e.whole()...)
-	add("packets with another mark, or not IP", equal,
-		check{"with another mark", e.total.Total.Packets - e.total.DSCP[af11].Packets - e.total.DSCP[af12].Packets, 0},
+// proveWhole is about all that arrived, whatever it is of.
+func (e *evidence) proveWhole(add func(what string, how relation, checks ...check)) {
+	green, yellow := e.total.DSCP[af11], e.total.DSCP[af12]
+	add("packets in all: the class's counters", equal,
+		check{"green", green.Packets, e.class.Packets[marker.Green]},
+		check{"yellow", yellow.Packets, e.class.Packets[marker.Yellow]})
+	add("bytes in all", equal,
+		check{"green", green.Bytes, e.class.Bytes[marker.Green]},
+		check{"yellow", yellow.Bytes, e.class.Bytes[marker.Yellow]})
+	add("packets marked otherwise, or not IP", equal,
+		check{"marked otherwise", e.total.Total.Packets - green.Packets - yellow.Packets, 0},
 		check{"not IP", e.total.Ignored, 0})
-	add("wrong checksums", equal,
+	add("wrong checksums: IPv4, UDP, TCP", equal,
 		check{"IPv4 headers", e.total.BadChecksums, 0},
-		check{"TCP and UDP", e.badChecksums, 0})
-	add("lost by the captures and receivers", equal, e.lost()...)
+		check{"UDP and TCP", e.badChecksums, 0})
+	// Without these, no other number means anything.
+	missed := e.each(every, func(f *flowEvidence) (far, want uint64) { return f.seen.Dropped + f.lost, 0 })
+	add("packets that the observers missed", equal, append(missed, check{"the capture of all", e.total.Dropped, 0})...)
+}
 
-	// The promise. A bucket is full at first; what it earns is bounded by the time from before the
-	// first send to when nothing could follow.
+// provePromise is about the meter: a bucket is full at first, and what it earns is bounded by the time
+// from before the first send to when nothing could follow.
+func (e *evidence) provePromise(add func(what string, how relation, checks ...check)) {
 	p := &e.profile
 	cbs, ebs := p.CBS/marker.Nano, p.XBS/marker.Nano
 	earned := func(f *flowEvidence) uint64 { return p.CIR * uint64(f.took) / uint64(time.Second) }
-	add("green bytes, at most CBS + CIR·T", atMost, e.each(every, func(f *flowEvidence) (far, want uint64) {
+	add("green bytes: at most CBS + CIR·T", atMost, e.each(every, func(f *flowEvidence) (far, want uint64) {
 		return f.seen.DSCP[af11].Bytes, cbs + earned(f)
 	})...)
-	add("all bytes, at most CBS + EBS + CIR·T", atMost, e.each(every, func(f *flowEvidence) (far, want uint64) {
+	add("all bytes: at most CBS + EBS + CIR·T", atMost, e.each(every, func(f *flowEvidence) (far, want uint64) {
 		return f.seen.Total.Bytes, cbs + ebs + earned(f)
 	})...)
-	// Where a packet is red, both buckets had less than it.
-	add("all bytes, at least CBS + EBS or all sent", atLeast, e.each(isUDP, func(f *flowEvidence) (far, want uint64) {
+	// At the first red packet each bucket holds less than it.
+	add("UDP bytes: all, or at least CBS + EBS", atLeast, e.each(isUDP, func(f *flowEvidence) (far, want uint64) {
 		return f.seen.Total.Bytes, min(f.sent*packetLen, cbs+ebs-2*(packetLen-1))
 	})...)
-	return claims
 }
 
 func every(*flow) bool   { return true }
@@ -110,21 +125,4 @@ func (e *evidence) each(wanted func(*flow) bool, of func(*flowEvidence) (far, wa
 		}
 	}
 	return checks
-}
-
-// whole holds the capture of everything against the counters of the class.
-func (e *evidence) whole() []check {
-	green, yellow := e.total.DSCP[af11], e.total.DSCP[af12]
-	return []check{
-		{"green packets", green.Packets, e.class.Packets[marker.Green]},
-		{"green bytes", green.Bytes, e.class.Bytes[marker.Green]},
-		{"yellow packets", yellow.Packets, e.class.Packets[marker.Yellow]},
-		{"yellow bytes", yellow.Bytes, e.class.Bytes[marker.Yellow]},
-	}
-}
-
-// lost is what the observers themselves missed, without which no other number means anything.
-func (e *evidence) lost() []check {
-	return append(e.each(every, func(f *flowEvidence) (far, want uint64) { return f.seen.Dropped + f.lost, 0 }),
-		check{"the capture of all", e.total.Dropped, 0})
 }

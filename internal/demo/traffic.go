@@ -3,12 +3,10 @@ package demo
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/tricolor-policer/tricolor/internal/netlab"
-	"github.com/tricolor-policer/tricolor/marker"
 )
 
 // traffic is the flows' receivers and the captures at the far side.
@@ -132,8 +130,7 @@ func (t *traffic) collect(e *evidence) (err error) {
 	return err
 }
 
-// close ends what listen started, as far as that is not done. What a capture or receiver has to say
-// then is of no interest.
+// close ends what listen started, as far as that is not done.
 func (t *traffic) close() error {
 	var errs []error
 	if t.all != nil {
@@ -150,18 +147,9 @@ func (t *traffic) close() error {
 			errs = append(errs, err)
 		}
 		if t.tcp[i] != nil {
-			t.tcp[i].Stop() //nolint:errcheck // a second Stop has nothing to say
+			_, err := t.tcp[i].Stop()
+			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// flowOf finds the flow that a bucket is of.
-func (e *evidence) flowOf(key *marker.KeyFields) (*flowEvidence, error) {
-	for i := range e.flows {
-		if e.flows[i].flow.has(key) {
-			return &e.flows[i], nil
-		}
-	}
-	return nil, fmt.Errorf("the policer has a bucket of %s, which nobody sent", key)
 }

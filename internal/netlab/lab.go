@@ -47,10 +47,11 @@ type Options struct {
 	// device: the devices then see super-packets and unfinished checksums, as on a
 	// fast NIC. Without it every frame is one packet of at most MTU bytes, complete.
 	Offload bool
-	// GSO lets TCP hand the device super-packets even without Offload: egress hooks see
-	// them; then the kernel cuts them and completes the checksums, so that what arrives
+	// GSOSegments is how many segments TCP puts in a super-packet at most; 0: one, or
+	// with Offload any number. Without Offload egress hooks see super-packets all the
+	// same; then the kernel cuts them and completes the checksums, so that what arrives
 	// is as it would be on a wire.
-	GSO bool
+	GSOSegments int
 	// MTU of both devices, in bytes of IP: 1280 to 65535; 0 means 1500.
 	MTU int
 	// ECN has TCP connections negotiate ECN, so that their data is sent as ECT(0).

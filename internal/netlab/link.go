@@ -57,9 +57,13 @@ func (h *Host) configure(opts Options) error {
 	if err := h.nl.LinkSetARPOff(dev); err != nil {
 		return fmt.Errorf("switch ARP off: %w", err)
 	}
-	if !opts.Offload && !opts.GSO { // TCP builds super-packets even for devices without GSO
-		if err := h.nl.LinkSetGSOMaxSegs(dev, 1); err != nil {
-			return fmt.Errorf("bound super-packets to one segment: %w", err)
+	segments := opts.GSOSegments
+	if segments == 0 && !opts.Offload { // TCP builds super-packets even for devices without GSO
+		segments = 1
+	}
+	if segments > 0 {
+		if err := h.nl.LinkSetGSOMaxSegs(dev, segments); err != nil {
+			return fmt.Errorf("bound super-packets to %d segments: %w", segments, err)
 		}
 	}
 	if err := h.nl.LinkSetUp(dev); err != nil {
