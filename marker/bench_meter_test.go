@@ -41,19 +41,29 @@ func newBenchTrace(mixed bool) *benchTrace {
 	return tr
 }
 
-// judge takes n packets through the meter: refill, colour, spend. It returns the sum of the colours,
-// kept in a register: counting them in memory would cost as much as a meter.
-func (tr *benchTrace) judge(p *marker.Profile, b *marker.Bucket, n int) (sum uint64) {
-	now := b.Last
-	for i := range uint(n) {
-		a := &tr[i%uint(len(tr))]
-		now += a.gap
-		p.Refill(b, now)
-		color := p.Color(b, a.cost, a.in)
-		p.Spend(b, a.cost, color)
-		sum += uint64(color)
+// judge takes n packets through the meter.
+func (tr *benchTrace) judge(p *marker.Profile, b *marker.Bucket, n int) {
+	for now := b.Last; n > 0; n -= len(tr) {
+		for i := range tr[:min(n, len(tr))] {
+			now += tr[i].gap
+			p.Judge(b, now, tr[i].cost, tr[i].in)
+		}
 	}
-	return sum
+}
+
+// judgeNothing is the same loop without a meter: what the measuring itself costs.
+func (tr *benchTrace) judgeNothing(p *marker.Profile, b *marker.Bucket, n int) {
+	for now := b.Last; n > 0; n -= len(tr) {
+		for i := range tr[:min(n, len(tr))] {
+			now += tr[i].gap
+			noMeter(p, b, now, tr[i].cost, tr[i].in)
+		}
+	}
+}
+
+//go:noinline
+func noMeter(_ *marker.Profile, _ *marker.Bucket, _, _ uint64, in marker.Color) (marker.Color, bool) {
+	return in, false
 }
 
 // colors takes the whole trace through the meter and counts the colours.
@@ -61,19 +71,21 @@ func (tr *benchTrace) colors(p *marker.Profile, b *marker.Bucket) (colors [marke
 	now := b.Last
 	for i := range tr {
 		now += tr[i].gap
-		p.Refill(b, now)
-		color := p.Color(b, tr[i].cost, tr[i].in)
-		p.Spend(b, tr[i].cost, color)
+		color, _ := p.Judge(b, now, tr[i].cost, tr[i].in)
 		colors[color]++
 	}
 	return colors
 }
 
-// benchSum keeps the compiler from leaving the meter out.
-var benchSum uint64
-
-// BenchmarkMeter measures ns a packet of the meter alone: one bucket, a clock that moves unevenly.
+// BenchmarkMeter measures ns a packet of the meter alone: one bucket, a clock that moves unevenly. All
+// include "empty": the loop and a call that judges nothing.
 func BenchmarkMeter(b *testing.B) {
+	b.Run("empty", func(b *testing.B) {
+		profile, bucket := newBenchMeter(b, benchMeters[0].params)
+		tr := newBenchTrace(false)
+		b.ResetTimer()
+		tr.judgeNothing(&profile, &bucket, b.N)
+	})
 	for _, m := range benchMeters {
 		for _, mixed := range []bool{false, true} {
 			name := map[bool]string{false: "green", true: "mixed"}[mixed]
@@ -82,7 +94,7 @@ func BenchmarkMeter(b *testing.B) {
 				tr := newBenchTrace(mixed)
 				b.ReportAllocs()
 				b.ResetTimer()
-				benchSum = tr.judge(&profile, &bucket, b.N)
+				tr.judge(&profile, &bucket, b.N)
 				b.StopTimer()
 				for color, n := range tr.colors(&profile, &bucket) {
 					b.ReportMetric(100*float64(n)/float64(len(tr)), marker.Color(color).String()+"%")
@@ -111,7 +123,7 @@ func TestMeterAllocatesNothing(t *testing.T) {
 		for _, mixed := range []bool{false, true} {
 			profile, bucket := newBenchMeter(t, m.params)
 			tr := newBenchTrace(mixed)
-			allocs := testing.AllocsPerRun(10, func() { benchSum = tr.judge(&profile, &bucket, len(tr)) })
+			allocs := testing.AllocsPerRun(10, func() { tr.judge(&profile, &bucket, len(tr)) })
 			if allocs != 0 {
 				t.Errorf("%s, mixed %v: %v allocations in %d packets", m.name, mixed, allocs, len(tr))
 			}

@@ -8,19 +8,18 @@ type Bucket struct {
 	Tx   uint64 // nanobytes: Te (srtcm, rfc4115) or Tp (trtcm)
 }
 
-// addUpTo adds to tokens, up to burst; tokens <= burst.
-func addUpTo(tokens, amount, burst uint64) uint64 {
-	if amount >= burst-tokens {
-		return burst
+// earnC returns what C holds after elapsed ns. In CFill it surely fills, so no sum overflows.
+func earnC(p *Profile, tc, elapsed uint64) uint64 {
+	if elapsed >= p.CFill {
+		return p.CBS
 	}
-	return tokens + amount
+	return min(tc+elapsed*p.CIR, p.CBS)
 }
 
-// earn returns what a bucket of this rate holds after elapsed ns; fill is the time in which it
-// surely fills, so that the product never overflows.
-func earn(tokens, burst, rate, elapsed, fill uint64) uint64 {
-	if elapsed >= fill {
-		return burst
+// earnX is earnC for the second bucket.
+func earnX(p *Profile, tx, elapsed uint64) uint64 {
+	if elapsed >= p.XFill {
+		return p.XBS
 	}
-	return addUpTo(tokens, elapsed*rate, burst)
+	return min(tx+elapsed*p.XIR, p.XBS)
 }

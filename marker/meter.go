@@ -1,5 +1,42 @@
 package marker
 
+// Each meter is two small functions of values, which the compiler inlines here: the bucket stays in
+// registers from the first read to the last write.
+
+// Judge is what becomes of a packet of cost nanobytes at now (ns), by this bucket alone: Refill,
+// Color and Spend in one. A time before the bucket's last earns nothing; clockBack is then true.
+func (p *Profile) Judge(b *Bucket, now, cost uint64, in Color) (color Color, clockBack bool) {
+	s := *b
+	if now < s.Last {
+		now, clockBack = s.Last, true
+	}
+	elapsed := now - s.Last
+	b.Last = now
+	in = p.arrival(in)
+	switch p.Meter {
+	case Token:
+		s, color = tokenJudge(tokenRefill(p, s, elapsed), cost, in)
+	case SRTCM:
+		s, color = srtcmJudge(srtcmRefill(p, s, elapsed), cost, in)
+	case TRTCM:
+		s, color = trtcmJudge(trtcmRefill(p, s, elapsed), cost, in)
+	default:
+		s, color = srtcmJudge(rfc4115Refill(p, s, elapsed), cost, in)
+	}
+	b.Tc, b.Tx = s.Tc, s.Tx
+	return color, clockBack
+}
+
+// arrival is the colour in which the meter takes a packet: a blind one takes it as green. Without a
+// branch: the jump would cost as much as a judgement.
+func (p *Profile) arrival(in Color) Color {
+	var aware Color
+	if p.Aware {
+		aware = 1
+	}
+	return in & -aware
+}
+
 // Refill brings the bucket to now (ns). A time before its last earns nothing and does not move it;
 // Refill then returns true.
 func (p *Profile) Refill(b *Bucket, now uint64) (clockBack bool) {
@@ -10,41 +47,39 @@ func (p *Profile) Refill(b *Bucket, now uint64) (clockBack bool) {
 	b.Last = now
 	switch p.Meter {
 	case Token:
-		tokenRefill(p, b, elapsed)
+		*b = tokenRefill(p, *b, elapsed)
 	case SRTCM:
-		srtcmRefill(p, b, elapsed)
+		*b = srtcmRefill(p, *b, elapsed)
 	case TRTCM:
-		trtcmRefill(p, b, elapsed)
-	case RFC4115:
-		rfc4115Refill(p, b, elapsed)
+		*b = trtcmRefill(p, *b, elapsed)
+	default:
+		*b = rfc4115Refill(p, *b, elapsed)
 	}
 	return false
 }
 
 // Color judges a packet of cost nanobytes; it spends nothing. A blind meter takes it as green.
-func (p *Profile) Color(b *Bucket, cost uint64, in Color) Color {
-	if !p.Aware {
-		in = Green
-	}
+func (p *Profile) Color(b *Bucket, cost uint64, in Color) (color Color) {
+	in = p.arrival(in)
 	switch p.Meter {
 	case Token:
-		return tokenColor(b, cost, in)
+		_, color = tokenJudge(*b, cost, in)
 	case TRTCM:
-		return trtcmColor(b, cost, in)
+		_, color = trtcmJudge(*b, cost, in)
 	default:
-		return srtcmColor(b, cost, in) // and rfc4115
+		_, color = srtcmJudge(*b, cost, in) // and rfc4115
 	}
+	return color
 }
 
-// Spend takes what a packet of cost nanobytes and this colour spends.
+// Spend takes what a packet of cost nanobytes and this colour spends: green Tc, yellow Te; trtcm's
+// green and yellow both Tp.
 func (p *Profile) Spend(b *Bucket, cost uint64, color Color) {
-	switch p.Meter {
-	case Token:
-		tokenSpend(b, cost, color)
-	case TRTCM:
-		trtcmSpend(b, cost, color)
-	default:
-		srtcmSpend(b, cost, color) // and rfc4115
+	if color == Green {
+		b.Tc -= cost
+	}
+	if color == Yellow || color == Green && p.Meter == TRTCM {
+		b.Tx -= cost
 	}
 }
 

@@ -346,6 +346,30 @@ func coupledIsSRTCM(m machine, tr trace) error {
 	return m.agree(tr, second, func(s step) marker.Color { return s.color })
 }
 
+// TestJudgeIsItsThreeSteps: what the data path calls is Refill, Color and Spend, which the oracle, the
+// vectors and the properties judge.
+func TestJudgeIsItsThreeSteps(t *testing.T) {
+	for _, meter := range meterTypes {
+		t.Run(meter.String(), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				tr := genTrace(fromRapid(t), meter, widest)
+				err := shipped.run(tr, func(s step) error {
+					after := s.before
+					color, back := s.profile.Judge(&after, s.now, s.bytes*marker.Nano, s.in)
+					if color != s.color || back != s.back || after != s.after {
+						return fmt.Errorf("judged %v, clock back %v, leaves %+v; in three steps %v, %v, %+v",
+							color, back, after, s.color, s.back, s.after)
+					}
+					return nil
+				})
+				if err != nil {
+					t.Fatalf("%v\n%v", err, tr)
+				}
+			})
+		})
+	}
+}
+
 // TestPropertiesAreNotVacuous: the traces reach every colour of every meter, arrivals of each, steps
 // back, partial fills and full buckets; else a property would hold of nothing.
 func TestPropertiesAreNotVacuous(t *testing.T) {

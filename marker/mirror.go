@@ -108,10 +108,7 @@ func (m *Mirror) holdKeyed(meter *Meter, p *packet, now uint64) held {
 
 // judge judges and pays in a bucket.
 func (m *Mirror) judge(slot *Slot, p *Profile, now uint64, c *cost, arrival Color) (color Color, clockBack bool) {
-	nanobytes := c.cost * Nano
-	clockBack = p.Refill(&slot.Bucket, now)
-	color = p.Color(&slot.Bucket, nanobytes, arrival)
-	p.Spend(&slot.Bucket, nanobytes, color)
+	color, clockBack = p.Judge(&slot.Bucket, now, c.cost*Nano, arrival)
 	slot.Packets[color] += uint64(c.packets)
 	slot.Bytes[color] += c.bytes
 	return color, clockBack

@@ -4,14 +4,17 @@ package marker
 // MEF 10.3.
 //
 //	refill   C earns CIR, E earns EIR, each on its own; coupled, E also gets what C cannot hold
-//	color    as srtcm's
-//	spend    as srtcm's
+//	judge    as srtcm's
 
-func rfc4115Refill(p *Profile, b *Bucket, elapsed uint64) {
-	if p.Coupling {
-		srtcmRefill(p, b, elapsed) // the spill, bounded by (CBS + EBS) / CIR
-	} else {
-		b.Tc = earn(b.Tc, p.CBS, p.CIR, elapsed, p.CFill)
+func rfc4115Refill(p *Profile, b Bucket, elapsed uint64) Bucket {
+	tc := p.CBS + p.XBS // after ceil(CBS / CIR) C is full; coupled, after ceil((CBS + EBS) / CIR) both
+	if elapsed < p.CFill {
+		tc = b.Tc + elapsed*p.CIR
 	}
-	b.Tx = earn(b.Tx, p.XBS, p.XIR, elapsed, p.XFill)
+	b.Tc = min(tc, p.CBS)
+	b.Tx = earnX(p, b.Tx, elapsed)
+	if p.Coupling {
+		b.Tx = min(b.Tx+tc-b.Tc, p.XBS)
+	}
+	return b
 }

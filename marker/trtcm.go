@@ -3,30 +3,23 @@ package marker
 // trtcm: the two rate three color marker of RFC 2698 (section 3).
 //
 //	refill   Tc earns CIR up to CBS, Tp earns PIR up to PBS, each on its own
-//	color    arrives red or Tp < B: red. Else arrives yellow or Tc < B: yellow. Else green.
-//	spend    green: Tp -= B and Tc -= B. Yellow: Tp -= B, Tc untouched. Red spends nothing.
+//	judge    arrives red or Tp < B: red. Else Tp -= B. Arrives yellow or Tc < B: yellow.
+//	         Else green, Tc -= B.
 
-func trtcmRefill(p *Profile, b *Bucket, elapsed uint64) {
-	b.Tc = earn(b.Tc, p.CBS, p.CIR, elapsed, p.CFill)
-	b.Tx = earn(b.Tx, p.XBS, p.XIR, elapsed, p.XFill)
+func trtcmRefill(p *Profile, b Bucket, elapsed uint64) Bucket {
+	b.Tc = earnC(p, b.Tc, elapsed)
+	b.Tx = earnX(p, b.Tx, elapsed)
+	return b
 }
 
-func trtcmColor(b *Bucket, cost uint64, in Color) Color {
+func trtcmJudge(b Bucket, cost uint64, in Color) (Bucket, Color) {
 	if in == Red || b.Tx < cost {
-		return Red
-	}
-	if in == Yellow || b.Tc < cost {
-		return Yellow
-	}
-	return Green
-}
-
-func trtcmSpend(b *Bucket, cost uint64, color Color) {
-	if color == Red {
-		return
+		return b, Red
 	}
 	b.Tx -= cost
-	if color == Green {
-		b.Tc -= cost
+	if in == Yellow || b.Tc < cost {
+		return b, Yellow
 	}
+	b.Tc -= cost
+	return b, Green
 }
