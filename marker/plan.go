@@ -56,13 +56,18 @@ type Verb uint8
 // What is done to a packet.
 const (
 	VerbDrop Verb = 1 << iota
-	VerbDSCP      // write Action.DSCP
+	VerbDSCP      // write Action.DSCP; with VerbCE, where the packet is not ECN-capable
+	VerbCE        // write CE if the packet is ECN-capable
+	VerbMark      // set the skb's mark to Action.Mark
+	VerbPriority  // set the skb's priority to Action.Priority
 )
 
 // Action is what is done to packets of one colour.
 type Action struct {
-	Verbs Verb
-	DSCP  uint8
+	Verbs    Verb
+	DSCP     uint8
+	Mark     uint32
+	Priority uint32
 }
 
 // String returns the verbs as in a policy's flags: pass, drop, dscp=af11.
@@ -80,21 +85,23 @@ func (a Action) String() string {
 // Meter is one meter of a class's chain, compiled: whose bucket, by which profile.
 type Meter struct {
 	Per      Per
+	Prefix   [2]uint8  // leading bits of an IPv4 and an IPv6 address that count (PerSrc, PerDst)
+	Family   uint16    // number in the key: of this class, position, Per, prefixes and unit, and of no other ever
 	Mask     [2]Key    // the parts of a packet's key that make the bucket's: IPv4, IPv6
 	ID       [2]uint64 // kind and class, in place for the key's last word: IPv4, IPv6
 	Profile  uint32    // index in Plan.Profiles
 	Reserved uint32    // set of the bucket, from PerClass on
 }
 
-// NewMeter compiles whose bucket a packet takes: class and position number the buckets, per says who
+// NewMeter compiles whose bucket a packet takes: family and position number the buckets, per says who
 // shares one, prefix how many leading bits of an IPv4 and an IPv6 address count (PerSrc, PerDst).
-func NewMeter(class uint16, position int, per Per, prefix [2]int) Meter {
-	m := Meter{Per: per}
-	for family := range m.Mask {
+func NewMeter(family uint16, position int, per Per, prefix [2]int) Meter {
+	m := Meter{Per: per, Family: family, Prefix: [2]uint8{uint8(prefix[0]), uint8(prefix[1])}}
+	for version := range m.Mask {
 		var mask KeyFields
-		addr := prefixMask(prefix[family])
+		addr := prefixMask(prefix[version])
 		kind := uint8(per) | uint8(position)<<kindPositionShift
-		if family == 1 && per <= PerDst {
+		if version == 1 && per <= PerDst {
 			kind |= kindIPv6
 		}
 		switch per {
@@ -107,9 +114,9 @@ func NewMeter(class uint16, position int, per Per, prefix [2]int) Meter {
 		case PerDst:
 			mask.Dst = addr
 		}
-		m.Mask[family] = mask.Key()
-		id := KeyFields{Kind: kind, Class: class}
-		m.ID[family] = id.Key()[4]
+		m.Mask[version] = mask.Key()
+		id := KeyFields{Kind: kind, Class: family}
+		m.ID[version] = id.Key()[4]
 	}
 	return m
 }
@@ -137,6 +144,7 @@ type Class struct {
 	Arrival  [2]uint64 // bit d: DSCP d arrives yellow [0], red [1]; else green
 	Overhead int64     // added to each packet's cost
 	Count    Count
+	Stats    uint8 // index of its counters, the same through changes of policy
 }
 
 // DefaultArrival is the arrival table of AF: AFx1 green, AFx2 yellow, AFx3 red, all else green.
@@ -188,10 +196,14 @@ func (g Geometry) Bytes() uint64 { return uint64(g.Sets) * SetSlots * SlotBytes 
 // with.
 type Plan struct {
 	Generation uint32
+	Since      uint64 // ns: when it took over from the generation before
 	Geometry   Geometry
 	Malformed  Action // drop or pass
+	Rules      []Rule
+	Sets       []PrefixSet
 	Classes    []Class
 	Profiles   []Profile
+	NextFamily uint16 // the first Meter.Family that was never used
 }
 
 // ErrPlan is what every refusal of Check wraps: a plan that breaks its own bounds.

@@ -67,6 +67,7 @@ type Profile struct {
 	Meter        MeterType
 	Aware        bool
 	Coupling     bool
+	Name         string // of the policy's profile, for people
 }
 
 // ErrParams is what every refusal of Compile wraps.
