@@ -55,11 +55,11 @@ type Verb uint8
 
 // What is done to a packet.
 const (
-	VerbDrop Verb = 1 << iota
-	VerbDSCP      // write Action.DSCP; with VerbCE, where the packet is not ECN-capable
-	VerbCE        // write CE if the packet is ECN-capable
-	VerbMark      // set the skb's mark to Action.Mark
-	VerbPriority  // set the skb's priority to Action.Priority
+	VerbDrop     Verb = 1 << iota
+	VerbDSCP          // write Action.DSCP; with VerbCE, where the packet is not ECN-capable
+	VerbCE            // write CE if the packet is ECN-capable
+	VerbMark          // set the skb's mark to Action.Mark
+	VerbPriority      // set the skb's priority to Action.Priority
 )
 
 // Action is what is done to packets of one colour.
