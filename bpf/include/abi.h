@@ -220,7 +220,7 @@ struct port_stats {
 };
 
 /*
- * Replay (a test run of the very program; see DESIGN in docs/ARCHITECTURE.md): what a test run
+ * Replay (a test run of the very program; see docs/ARCHITECTURE.md): what a test run
  * cannot set in the context comes in cb[], what it cannot return goes out in it.
  */
 enum replay_in {
