@@ -21,7 +21,7 @@ func (p *Profile) Judge(b *Bucket, now, cost uint64, in Color) (color Color, clo
 	case TRTCM:
 		s, color = trtcmJudge(trtcmRefill(p, s, elapsed), cost, in)
 	default:
-		s, color = srtcmJudge(rfc4115Refill(p, s, elapsed), cost, in)
+		s, color = srtcmJudge(rfc4115Refill(p, s, elapsed), cost, in) // rfc4115
 	}
 	b.Tc, b.Tx = s.Tc, s.Tx
 	return color, clockBack
@@ -52,7 +52,7 @@ func (p *Profile) Refill(b *Bucket, now uint64) (clockBack bool) {
 		*b = srtcmRefill(p, *b, elapsed)
 	case TRTCM:
 		*b = trtcmRefill(p, *b, elapsed)
-	default:
+	case RFC4115:
 		*b = rfc4115Refill(p, *b, elapsed)
 	}
 	return false

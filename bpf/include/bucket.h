@@ -12,18 +12,25 @@
 #include "abi.h"
 #include "maps.h"
 
-/* Adds to tokens, up to burst; tokens <= burst. */
-static always_inline u64 add_up_to(u64 tokens, u64 amount, u64 burst)
+static always_inline u64 min(u64 a, u64 b)
 {
-	return amount >= burst - tokens ? burst : tokens + amount;
+	return a < b ? a : b;
 }
 
-/* What a bucket of this rate holds after elapsed ns; fill is the time in which it surely fills. */
-static always_inline u64 earn(u64 tokens, u64 burst, u64 rate, u64 elapsed, u64 fill)
+/* What C holds after elapsed ns. In c_fill it surely fills, so no sum overflows. */
+static always_inline u64 earn_c(const struct profile *p, u64 tc, u64 elapsed)
 {
-	if (elapsed >= fill)
-		return burst;
-	return add_up_to(tokens, elapsed * rate, burst);
+	if (elapsed >= p->c_fill)
+		return p->cbs;
+	return min(tc + elapsed * p->cir, p->cbs);
+}
+
+/* The same for the second bucket. */
+static always_inline u64 earn_x(const struct profile *p, u64 tx, u64 elapsed)
+{
+	if (elapsed >= p->x_fill)
+		return p->xbs;
+	return min(tx + elapsed * p->xir, p->xbs);
 }
 
 #endif

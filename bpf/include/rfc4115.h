@@ -4,8 +4,7 @@
  * of MEF 10.3. Twin: marker/rfc4115.go.
  *
  *   refill   C earns CIR, E earns EIR, each on its own; coupled, E also gets what C cannot hold
- *   color    as srtcm's
- *   spend    as srtcm's
+ *   judge    as srtcm's
  */
 #ifndef TRICOLOR_RFC4115_H
 #define TRICOLOR_RFC4115_H
@@ -14,11 +13,15 @@
 
 static always_inline void rfc4115_refill(const struct profile *p, struct bucket *b, u64 elapsed)
 {
+	/* after ceil(CBS / CIR) C is full; coupled, after ceil((CBS + EBS) / CIR) both */
+	u64 tc = p->cbs + p->xbs;
+
+	if (elapsed < p->c_fill)
+		tc = b->tc + elapsed * p->cir;
+	b->tc = min(tc, p->cbs);
+	b->tx = earn_x(p, b->tx, elapsed);
 	if (p->coupling)
-		srtcm_refill(p, b, elapsed); /* the spill, bounded by (CBS + EBS) / CIR */
-	else
-		b->tc = earn(b->tc, p->cbs, p->cir, elapsed, p->c_fill);
-	b->tx = earn(b->tx, p->xbs, p->xir, elapsed, p->x_fill);
+		b->tx = min(b->tx + tc - b->tc, p->xbs);
 }
 
 #endif

@@ -3,9 +3,8 @@
  * srtcm: the single rate three color marker of RFC 2697 (section 3). Twin: marker/srtcm.go.
  *
  *   refill   C first; only what C cannot hold goes to E; what E cannot hold is lost
- *   color    arrives green and Tc >= B: green. Else arrives no worse than yellow and Te >= B:
- *            yellow. Else red.
- *   spend    green: Tc -= B. Yellow: Te -= B. Red spends nothing.
+ *   judge    arrives green and Tc >= B: green, Tc -= B. Else arrives no worse than yellow and
+ *            Te >= B: yellow, Te -= B. Else red.
  */
 #ifndef TRICOLOR_SRTCM_H
 #define TRICOLOR_SRTCM_H
@@ -14,38 +13,25 @@
 
 static always_inline void srtcm_refill(const struct profile *p, struct bucket *b, u64 elapsed)
 {
-	u64 earned, room;
+	u64 tc = p->cbs + p->xbs; /* after ceil((CBS + EBS) / CIR) both are full */
 
-	if (elapsed >= p->c_fill) { /* ceil((CBS + EBS) / CIR): both are full */
-		b->tc = p->cbs;
-		b->tx = p->xbs;
-		return;
-	}
-	earned = elapsed * p->cir;
-	room = p->cbs - b->tc;
-	if (earned <= room) {
-		b->tc += earned;
-		return;
-	}
-	b->tc = p->cbs;
-	b->tx = add_up_to(b->tx, earned - room, p->xbs);
+	if (elapsed < p->c_fill)
+		tc = b->tc + elapsed * p->cir;
+	b->tc = min(tc, p->cbs);
+	b->tx = min(b->tx + tc - b->tc, p->xbs);
 }
 
-static always_inline enum color srtcm_color(const struct bucket *b, u64 cost, enum color in)
+static always_inline enum color srtcm_judge(struct bucket *b, u64 cost, enum color in)
 {
-	if (in == GREEN && b->tc >= cost)
-		return GREEN;
-	if (in <= YELLOW && b->tx >= cost)
-		return YELLOW;
-	return RED;
-}
-
-static always_inline void srtcm_spend(struct bucket *b, u64 cost, enum color color)
-{
-	if (color == GREEN)
+	if (in == GREEN && b->tc >= cost) {
 		b->tc -= cost;
-	else if (color == YELLOW)
+		return GREEN;
+	}
+	if (in <= YELLOW && b->tx >= cost) {
 		b->tx -= cost;
+		return YELLOW;
+	}
+	return RED;
 }
 
 #endif

@@ -3,8 +3,8 @@
  * trtcm: the two rate three color marker of RFC 2698 (section 3). Twin: marker/trtcm.go.
  *
  *   refill   Tc earns CIR up to CBS, Tp earns PIR up to PBS, each on its own
- *   color    arrives red or Tp < B: red. Else arrives yellow or Tc < B: yellow. Else green.
- *   spend    green: Tp -= B and Tc -= B. Yellow: Tp -= B, Tc untouched. Red spends nothing.
+ *   judge    arrives red or Tp < B: red. Else Tp -= B. Arrives yellow or Tc < B: yellow.
+ *            Else green, Tc -= B.
  */
 #ifndef TRICOLOR_TRTCM_H
 #define TRICOLOR_TRTCM_H
@@ -13,26 +13,19 @@
 
 static always_inline void trtcm_refill(const struct profile *p, struct bucket *b, u64 elapsed)
 {
-	b->tc = earn(b->tc, p->cbs, p->cir, elapsed, p->c_fill);
-	b->tx = earn(b->tx, p->xbs, p->xir, elapsed, p->x_fill);
+	b->tc = earn_c(p, b->tc, elapsed);
+	b->tx = earn_x(p, b->tx, elapsed);
 }
 
-static always_inline enum color trtcm_color(const struct bucket *b, u64 cost, enum color in)
+static always_inline enum color trtcm_judge(struct bucket *b, u64 cost, enum color in)
 {
 	if (in == RED || b->tx < cost)
 		return RED;
+	b->tx -= cost;
 	if (in == YELLOW || b->tc < cost)
 		return YELLOW;
+	b->tc -= cost;
 	return GREEN;
-}
-
-static always_inline void trtcm_spend(struct bucket *b, u64 cost, enum color color)
-{
-	if (color == RED)
-		return;
-	b->tx -= cost;
-	if (color == GREEN)
-		b->tc -= cost;
 }
 
 #endif
