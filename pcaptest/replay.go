@@ -68,6 +68,8 @@ type Flow struct {
 	Overflow bool // not a key, but all those that had no bucket of their own
 	Packets  [marker.Colors]uint64
 	Bytes    [marker.Colors]uint64
+
+	key marker.Key
 }
 
 // Total returns the flow's packets and bytes of all colours.
@@ -258,7 +260,7 @@ func (f *flows) add(s *marker.Slot, overflow bool) {
 	k := flowKey{s.Key, overflow}
 	flow := f.kept[k]
 	if flow == nil {
-		flow = &Flow{Key: s.Key.Fields(), Overflow: overflow}
+		flow = &Flow{Key: s.Key.Fields(), Overflow: overflow, key: s.Key}
 		f.kept[k] = flow
 	}
 	for c := range marker.Colors {
@@ -293,7 +295,7 @@ func (f *flows) list(use *TableUse) []Flow {
 	slices.SortFunc(list, func(a, b Flow) int {
 		ap, ab := a.Total()
 		bp, bb := b.Total()
-		return cmp.Or(cmp.Compare(bb, ab), cmp.Compare(bp, ap), cmp.Compare(a.Key.String(), b.Key.String()))
+		return cmp.Or(cmp.Compare(bb, ab), cmp.Compare(bp, ap), slices.Compare(a.key[:], b.key[:]))
 	})
 	return list
 }
