@@ -12,7 +12,7 @@ C_FILES       = $(wildcard bpf/*.c bpf/include/*.h)
 FUZZTIME ?= 20s
 
 .DEFAULT_GOAL := help
-.PHONY: help build generate test lint lint-go lint-c fmt fuzz demo clean
+.PHONY: help build generate test lint lint-go lint-c fmt fuzz demo bench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -46,6 +46,9 @@ fuzz: ## fuzz each target for FUZZTIME (20s); as root those of the kernel too
 
 demo: ## police real traffic between two network namespaces and check the outcome (root)
 	$(GO) run ./cmd/tricolor demo
+
+bench: ## measure, and print one table; as root the kernel program too
+	$(GO) run ./internal/bench
 
 clean: ## remove bin and dist
 	rm -rf bin dist
