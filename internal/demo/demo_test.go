@@ -72,9 +72,10 @@ func (m *made) wantGone(t *testing.T) {
 	if m.program == 0 || len(m.maps) == 0 {
 		t.Fatalf("the run made nothing: %+v", m)
 	}
-	wantNoProgram(t, m.program)
+	deadline := time.Now().Add(freedWithin)
+	wantNoProgram(t, m.program, deadline)
 	for _, id := range m.maps {
-		eventuallyGone(t, fmt.Sprintf("map %d", id), func() error {
+		eventuallyGone(t, fmt.Sprintf("map %d", id), deadline, func() error {
 			kernelMap, err := ebpf.NewMapFromID(id)
 			kernelMap.Close()
 			return err
@@ -102,19 +103,22 @@ func (m *made) wantGone(t *testing.T) {
 	goleak.VerifyNone(t)
 }
 
-func wantNoProgram(t *testing.T, id ebpf.ProgramID) {
+// freedWithin bounds the time that the kernel takes to free what nothing refers to, which is milliseconds.
+const freedWithin = 20 * time.Second
+
+func wantNoProgram(t *testing.T, id ebpf.ProgramID, deadline time.Time) {
 	t.Helper()
-	eventuallyGone(t, fmt.Sprintf("program %d", id), func() error {
+	eventuallyGone(t, fmt.Sprintf("program %d", id), deadline, func() error {
 		program, err := ebpf.NewProgramFromID(id)
 		program.Close()
 		return err
 	})
 }
 
-// eventuallyGone opens something until it does not exist: the kernel takes its time to free it.
-func eventuallyGone(t *testing.T, what string, open func() error) {
+// eventuallyGone opens something until it does not exist.
+func eventuallyGone(t *testing.T, what string, deadline time.Time, open func() error) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for ; ; time.Sleep(10 * time.Millisecond) {
 		err := open()
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -246,6 +250,6 @@ func TestKilled(t *testing.T) {
 		t.Error("the child ended by itself")
 	}
 	if id != 0 {
-		wantNoProgram(t, id)
+		wantNoProgram(t, id, time.Now().Add(freedWithin))
 	}
 }

@@ -80,11 +80,20 @@ func (d *drain) signal() error {
 	return nil
 }
 
-// settle waits until each CPU's queue of received packets has been empty once
-// since the call, so that what was sent before it has been received. The queues
-// are the machine's, and each is first in, first out. Under lasting load it gives
-// up after settleWithin; packets in a device's own NAPI ring (Offload) are not seen.
+// settle waits until what was sent before the call has been received. Under lasting
+// load it gives up after settleWithin; packets in a device's own NAPI ring (Offload)
+// are not seen.
 func settle() {
+	emptyQueues()
+	// What was off its queue then may still be on its way to a socket, as an RCU reader:
+	// wait for these. Where the kernel refuses (nohz_full), nothing is lost but that.
+	const membarrierGlobal = 1
+	_, _, _ = unix.Syscall(unix.SYS_MEMBARRIER, membarrierGlobal, 0, 0)
+}
+
+// emptyQueues waits until each CPU's queue of received packets has been empty once
+// since the call. The queues are the machine's, and each is first in, first out.
+func emptyQueues() {
 	empty := map[int]bool{}
 	for deadline := time.Now().Add(settleWithin); time.Now().Before(deadline); time.Sleep(100 * time.Microsecond) {
 		table, err := os.ReadFile("/proc/thread-self/net/softnet_stat")

@@ -88,23 +88,31 @@ func (h *hook) count(t *testing.T, slot int) uint64 {
 }
 
 // TCP builds super-packets whatever the device can do, and an egress hook sits before
-// the software cuts them. Without Offload not even there may one be seen.
-func TestOffloadAtEgressHook(t *testing.T) {
-	for _, offload := range []bool{false, true} {
-		lab := newLab(t, Options{Offload: offload})
+// the software cuts them. Unless asked for, not even there may one be seen.
+func TestSuperPacketsAtEgressHook(t *testing.T) {
+	for _, opts := range []Options{{}, {Offload: true}, {GSOSegments: 8}, {Offload: true, GSOSegments: 8}} {
+		lab := newLab(t, opts)
 		hook := attachHook(t, lab.Left, tcxNext)
 		sink, err := lab.Right.ServeTCP(false, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
+		w := watch(t, lab.Right, WatchOptions{Proto: 6})
 		_, err = lab.Left.SendTCP(bounded(t), TCPFlow{To: sink.Addr(), Bytes: 1 << 20})
 		sink.Stop()
 		if err != nil {
 			t.Fatal(err)
 		}
 		all, super := hook.count(t, countAll), hook.count(t, countSuper)
-		if all == 0 || offload != (super > 0) {
-			t.Errorf("offload %t: %d super-packets of %d", offload, super, all)
+		if wanted := opts != (Options{}); all == 0 || wanted != (super > 0) {
+			t.Errorf("%+v: %d super-packets of %d", opts, super, all)
+		}
+		seen := stop(t, w, 1)
+		if cut := seen.Buffers == seen.Total.Packets; cut == opts.Offload {
+			t.Errorf("%+v: %d packets arrived in %d frames", opts, seen.Total.Packets, seen.Buffers)
+		}
+		if n := uint64(opts.GSOSegments); n > 0 && seen.Total.Packets > all*n {
+			t.Errorf("%+v: the hook saw %d frames, of which came %d packets", opts, all, seen.Total.Packets)
 		}
 	}
 }
