@@ -54,6 +54,7 @@ func newLab(t *testing.T, opts Options) *Lab {
 
 // bounded returns a context that ends long after the test should have.
 func bounded(t *testing.T) context.Context {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)
 	return ctx
@@ -136,7 +137,7 @@ func TestDo(t *testing.T) {
 	home := currentNamespace(t)
 
 	want := errors.New("f's own")
-	if err := lab.Left.Do(func() error { return want }); err != want {
+	if err := lab.Left.Do(func() error { return want }); !errors.Is(err, want) {
 		t.Errorf("Do returned %v, want f's error", err)
 	}
 	func() {
@@ -176,6 +177,7 @@ func TestDo(t *testing.T) {
 }
 
 func currentNamespace(t *testing.T) string {
+	t.Helper()
 	ns, err := netns.Get()
 	if err != nil {
 		t.Error(err)

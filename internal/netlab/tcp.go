@@ -50,7 +50,7 @@ func (h *Host) SendTCP(ctx context.Context, f TCPFlow) (sent int64, err error) {
 	}
 	defer conn.Close()
 	// A deadline long past ends whatever conn waits for.
-	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })()
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
 
 	end := time.Now().Add(f.For)
 	chunk := make([]byte, chunkLen)
@@ -95,7 +95,11 @@ func (h *Host) dialTCP(ctx context.Context, f TCPFlow) (*net.TCPConn, error) {
 	if err != nil {
 		return nil, orContext(ctx, err)
 	}
-	return conn.(*net.TCPConn), nil
+	tcp, ok := conn.(*net.TCPConn)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("dialling gave a %T", conn), conn.Close())
+	}
+	return tcp, nil
 }
 
 // orContext returns the reason for which ctx ended, where that is why err came about:
@@ -114,6 +118,7 @@ func orContext(ctx context.Context, err error) error {
 type TCPSink struct {
 	host     *Host
 	listener net.Listener
+	addr     netip.AddrPort
 	bytes    atomic.Int64
 	readers  sync.WaitGroup
 
@@ -136,14 +141,15 @@ func (h *Host) ServeTCP(ipv6 bool, port uint16) (*TCPSink, error) {
 	if err != nil {
 		return nil, fmt.Errorf("netlab: serve TCP at %s: %w", at, err)
 	}
+	if s.addr, err = netip.ParseAddrPort(s.listener.Addr().String()); err != nil {
+		return nil, errors.Join(fmt.Errorf("netlab: serve TCP at %s: %w", at, err), s.listener.Close())
+	}
 	s.readers.Go(s.accept)
 	return s, nil
 }
 
 // Addr returns the address and port to send to.
-func (s *TCPSink) Addr() netip.AddrPort {
-	return s.listener.Addr().(*net.TCPAddr).AddrPort()
-}
+func (s *TCPSink) Addr() netip.AddrPort { return s.addr }
 
 func (s *TCPSink) accept() {
 	for {

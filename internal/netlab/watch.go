@@ -15,6 +15,7 @@ import (
 // Direction says which frames of a device are watched.
 type Direction uint8
 
+// The directions.
 const (
 	In   Direction = iota // frames that arrive
 	Out                   // frames that leave
