@@ -1,62 +1,202 @@
 package policy
 
-import "github.com/tricolor-policer/tricolor/marker"
+import (
+	"fmt"
 
-// Compile checks the policy and compiles it. The same policy always gives the same plan: profiles and
-// reserved sets are numbered in the order of classes and their chains.
+	"github.com/tricolor-policer/tricolor/marker"
+)
+
+// Compile checks the policy and compiles it for a new table. The same policy always gives the same plan.
 //
 // Its error wraps ErrPolicy and joins every fault, one a line, each naming the profile or class, and
 // the field.
-func (p *Policy) Compile() (*marker.Plan, error) {
+func (p *Policy) Compile() (*marker.Plan, error) { return p.CompileAfter(nil) }
+
+// CompileAfter compiles a policy that takes over from prev in a table that is in use. Everything that is
+// carried over keeps its numbers, so that it finds its buckets and counters again: see Diff. The plan's
+// Generation is the next; its Since is for the loader to set. A nil prev is Compile.
+//
+// Its error is that of Compile; also where the table is not what the policy asks for (flows differ), or
+// has no room for as much change at once.
+func (p *Policy) CompileAfter(prev *marker.Plan) (*marker.Plan, error) {
 	if err := p.check().err(); err != nil {
 		return nil, err
 	}
-	profiles, reserved := p.room()
-	geometry, err := marker.NewGeometry(p.Flows, reserved, profiles)
-	if err != nil {
-		return nil, &fault{text: err.Error()}
+	c := compiler{policy: p, compiled: map[string]marker.Profile{}}
+	if err := c.compile(prev); err != nil {
+		return nil, err
 	}
-	plan := &marker.Plan{Generation: 1, Geometry: geometry, Malformed: p.Malformed}
-	set := geometry.Reserved
-	reserve := func() uint32 { set++; return set - 1 }
-	for i := range p.Classes {
-		c := &p.Classes[i]
-		class := marker.Class{
-			Name: c.Name, Actions: c.Actions, Arrival: c.Arrival, Overhead: c.Overhead, Count: c.Count,
-		}
-		for position, m := range c.Meters {
-			profile, err := p.profile(m.Profile).Compile()
-			if err != nil {
-				return nil, &fault{text: err.Error()}
-			}
-			profile.Overflow = reserve()
-			meter := marker.NewMeter(uint16(i), position, m.Per, m.Prefix)
-			meter.Profile = uint32(len(plan.Profiles))
-			if m.Per >= marker.PerClass {
-				meter.Reserved = reserve()
-			}
-			plan.Profiles = append(plan.Profiles, profile)
-			class.Meters = append(class.Meters, meter)
-		}
-		plan.Classes = append(plan.Classes, class)
+	if err := c.plan.Check(); err != nil {
+		return nil, &Fault{Text: err.Error()}
 	}
-	if err := plan.Check(); err != nil {
-		return nil, &fault{text: err.Error()}
-	}
-	return plan, nil
+	return c.plan, nil
 }
 
-// room counts what the plan takes: a compiled profile for each class, chain position and profile, each
-// with an overflow set; and a set for each bucket that has no hash.
-func (p *Policy) room() (profiles, reserved int) {
-	for _, c := range p.Classes {
-		for _, m := range c.Meters {
-			profiles++
-			reserved++
-			if m.Per >= marker.PerClass {
-				reserved++
-			}
+// compiler makes a plan of a policy that was checked.
+type compiler struct {
+	policy   *Policy
+	plan     *marker.Plan
+	numbers  *numbers
+	compiled map[string]marker.Profile // by name
+}
+
+func (c *compiler) compile(prev *marker.Plan) error {
+	for i := range c.policy.Profiles {
+		p := &c.policy.Profiles[i]
+		profile, err := p.Compile()
+		if err != nil {
+			return &Fault{Text: err.Error()}
+		}
+		profile.Name = p.Name
+		c.compiled[p.Name] = profile
+	}
+	geometry, err := c.policy.geometry(prev)
+	if err != nil {
+		return err
+	}
+	c.plan = &marker.Plan{Generation: 1, Geometry: geometry, Malformed: c.policy.Malformed}
+	if prev != nil {
+		c.plan.Generation = prev.Generation + 1
+	}
+	c.numbers = newNumbers(geometry, prev)
+	for i := range c.policy.Classes {
+		if err := c.class(i); err != nil {
+			return err
 		}
 	}
-	return profiles, reserved
+	c.plan.NextFamily = uint16(c.numbers.family)
+	return nil
+}
+
+// geometry is the table's shape: the one in use, else one with room for changes of policy.
+func (p *Policy) geometry(prev *marker.Plan) (marker.Geometry, error) {
+	profiles := max(minProfiles, 2*p.profileCount())
+	g, err := marker.NewGeometry(p.Flows, profiles+reservedBuckets, profiles)
+	if err != nil || prev == nil {
+		return g, err
+	}
+	if g.Flows() != prev.Geometry.Flows() {
+		whole := part{"", p.Places}
+		return g, &Fault{Place: whole.places.of([]string{"flows"}), Field: "flows", Text: fmt.Sprintf(
+			"%d bucket slots are asked for, and the table has %d: changing flows needs detach; its buckets are then lost", g.Flows(), prev.Geometry.Flows())}
+	}
+	return prev.Geometry, nil
+}
+
+// profileCount is how many compiled profiles the policy takes, at most: one for each meter of each class,
+// and one for each other profile that its files give.
+func (p *Policy) profileCount() (n int) {
+	for i := range p.Classes {
+		c := &p.Classes[i]
+		n += len(c.Meters)
+		for _, set := range []*Set{c.Match.SrcSet, c.Match.DstSet} {
+			names, _ := set.profiles()
+			n += len(names)
+		}
+	}
+	return n
+}
+
+func (c *compiler) class(i int) error {
+	from := &c.policy.Classes[i]
+	stats, ok := c.numbers.stats.take(from.Name)
+	if !ok {
+		return c.full(from.part())
+	}
+	class := marker.Class{
+		Name: from.Name, Actions: from.Actions, Arrival: from.Arrival, Overhead: from.Overhead, Count: from.Count,
+		Stats: uint8(stats),
+	}
+	for position := range from.Meters {
+		meter, err := c.meter(from, position)
+		if err != nil {
+			return err
+		}
+		class.Meters = append(class.Meters, meter)
+	}
+	src, err := c.set(from, from.Match.SrcSet)
+	if err != nil {
+		return err
+	}
+	dst, err := c.set(from, from.Match.DstSet)
+	if err != nil {
+		return err
+	}
+	c.plan.Classes = append(c.plan.Classes, class)
+	c.plan.Rules = append(c.plan.Rules, from.Match.rules(uint16(i), src, dst)...)
+	return nil
+}
+
+// id is what a meter's buckets are of.
+func (m *Meter) id(c *Class, position int) bucketID {
+	return bucketOf(c.Name, c.Count, position, m.Per, [2]uint8{uint8(m.Prefix[0]), uint8(m.Prefix[1])}, m.Profile)
+}
+
+func (c *compiler) meter(class *Class, position int) (meter marker.Meter, err error) {
+	m := &class.Meters[position]
+	id := m.id(class, position)
+	family, err := c.numbers.familyOf(id)
+	if err != nil {
+		return meter, &Fault{Place: class.Places[""], Part: class.part().name, Text: err.Error()}
+	}
+	meter = marker.NewMeter(family, id.position, m.Per, m.Prefix)
+	if meter.Profile, err = c.profile(class.meterPart(position), profileID{bucketID: id}, m.Profile); err != nil {
+		return meter, err
+	}
+	if m.Per >= marker.PerClass {
+		set, ok := c.numbers.reserved.take(id)
+		if !ok {
+			return meter, c.full(class.meterPart(position))
+		}
+		meter.Reserved = c.plan.Geometry.Reserved + c.plan.Geometry.Profiles + set
+	}
+	return meter, nil
+}
+
+// profile puts a profile into the plan and returns its number. What stands at numbers that nothing has is
+// an empty profile: a bucket that was left with it holds nothing and may be forgotten at once.
+func (c *compiler) profile(at part, id profileID, name string) (uint32, error) {
+	number, ok := c.numbers.profiles.take(id)
+	if !ok {
+		return 0, c.full(at)
+	}
+	for len(c.plan.Profiles) <= int(number) {
+		c.plan.Profiles = append(c.plan.Profiles, marker.Profile{
+			Overflow: c.plan.Geometry.Reserved + uint32(len(c.plan.Profiles)),
+		})
+	}
+	profile := c.compiled[name]
+	profile.Overflow = c.plan.Geometry.Reserved + number
+	c.plan.Profiles[number] = profile
+	return number, nil
+}
+
+// set puts a file of prefixes into the plan and returns its number, from 1; 0 for none.
+func (c *compiler) set(class *Class, from *Set) (uint32, error) {
+	if from == nil {
+		return 0, nil
+	}
+	numbers := map[string]uint32{"": marker.NoProfile}
+	names, _ := from.profiles()
+	for _, name := range names {
+		id := profileID{class.Meters[0].id(class, 0), name}
+		number, err := c.profile(class.meterPart(0), id, name)
+		if err != nil {
+			return 0, err
+		}
+		numbers[name] = number
+	}
+	set := marker.PrefixSet{Name: from.Name, Entries: make([]marker.PrefixEntry, len(from.Entries))}
+	for i, e := range from.Entries {
+		set.Entries[i] = marker.PrefixEntry{Prefix: e.Prefix, Profile: numbers[e.Profile]}
+	}
+	c.plan.Sets = append(c.plan.Sets, set)
+	return uint32(len(c.plan.Sets)), nil
+}
+
+// full refuses a change for which the table has no numbers left.
+func (c *compiler) full(at part) error {
+	return &Fault{Place: at.places[""], Part: at.name, Text: fmt.Sprintf(
+		"this changes more at once than the table has room for (%d profiles, %d buckets of classes and of the interface): "+
+			"apply it in two steps, or detach and attach again", c.plan.Geometry.Profiles, reservedBuckets)}
 }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,9 +28,9 @@ func TestCompile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// 100 slots are rounded up to 128: 32 sets, then an overflow set for each class, and the bucket
-	// of the class that shares one.
-	geometry := marker.Geometry{Reserved: 32, Sets: 35, Profiles: 2}
+	// 100 slots are rounded up to 128: 32 sets, then an overflow set for each profile there is room for,
+	// then the buckets without a hash.
+	geometry := marker.Geometry{Reserved: 32, Sets: 32 + 384 + 384, Profiles: 384}
 	geometry.Stages[0].Mask = 31
 	if diff := cmp.Diff(geometry, plan.Geometry); diff != "" {
 		t.Errorf("geometry (-want +got):\n%s", diff)
@@ -38,6 +39,7 @@ func TestCompile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	profile.Name = "default"
 	first, second := profile, profile
 	first.Overflow, second.Overflow = 32, 33
 	if diff := cmp.Diff([]marker.Profile{first, second}, plan.Profiles); diff != "" {
@@ -45,16 +47,22 @@ func TestCompile(t *testing.T) {
 	}
 	flow := marker.NewMeter(0, 0, marker.PerFlow, [2]int{})
 	class := marker.NewMeter(1, 0, marker.PerClass, [2]int{})
-	class.Profile, class.Reserved = 1, 34
+	class.Profile, class.Reserved = 1, 32+384
 	for i, want := range []marker.Class{
 		{Name: "default", Meters: []marker.Meter{flow}},
-		{Name: "second", Meters: []marker.Meter{class}},
+		{Name: "second", Meters: []marker.Meter{class}, Stats: 1},
 	} {
 		want.Arrival = marker.DefaultArrival()
 		want.Actions[marker.Red] = drop
 		if diff := cmp.Diff(want, plan.Classes[i]); diff != "" {
 			t.Errorf("class %d (-want +got):\n%s", i, diff)
 		}
+	}
+	if diff := cmp.Diff([]marker.Rule{marker.AnyRule(0), marker.AnyRule(1)}, plan.Rules); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
+	}
+	if plan.NextFamily != 2 {
+		t.Errorf("next family %d; want 2", plan.NextFamily)
 	}
 	if plan.Malformed != drop {
 		t.Errorf("malformed %v; want drop", plan.Malformed)
@@ -92,19 +100,19 @@ func TestCompileRefused(t *testing.T) {
 		"malformed":       {func(p *Policy) { p.Malformed = remark(10) }, "malformed: dscp=af11 is no verb for it: say drop or pass"},
 		"parameters":      {func(p *Policy) { p.Profiles[0].CIR = 0 }, "profile default: cir: a rate is needed: "},
 		"profile twice":   {func(p *Policy) { p.Profiles = append(p.Profiles, p.Profiles[0]) }, "profile default: the name is taken: "},
-		"class twice":     {func(p *Policy) { p.Classes[1].Name = "default" }, "class default: the name is taken: "},
+		"class twice":     {func(p *Policy) { p.Classes[1].Name = "default" }, "class default: name: the name is taken: "},
 		"count":           {func(p *Policy) { p.Classes[1].Count = 4 }, "class second: count: count(4) is no unit"},
 		"overhead":        {func(p *Policy) { p.Classes[1].Overhead = -65536 }, "class second: overhead: -65536 is out of range"},
-		"verbs":           {func(p *Policy) { p.Classes[0].Actions[1].Verbs = 4 }, "class default: yellow: verbs 0x4 "},
+		"verbs":           {func(p *Policy) { p.Classes[0].Actions[1].Verbs = 32 }, "class default: yellow: verbs 0x20 "},
 		"DSCP":            {func(p *Policy) { p.Classes[0].Actions[0] = remark(64) }, "class default: green: verbs 0x2 with DSCP 64: "},
-		"per":             {func(p *Policy) { p.Classes[0].Meters[0].Per = marker.PerInterface }, "class default: per: interface is not yet"},
+		"per":             {func(p *Policy) { p.Classes[0].Meters[0].Per = 7 }, "class default: per: per(7) shares no bucket: say flow, "},
 		"prefix":          {func(p *Policy) { p.Classes[0].Meters[0].Prefix[1] = 129 }, "class default: per: /129 is no prefix of an IPv6"},
 		"no such profile": {func(p *Policy) { p.Classes[0].Meters[0].Profile = "gold" }, `class default: profile: "gold" is not defined`},
 		"unit":            {func(p *Policy) { p.Profiles[0].Packets = true }, "class default: count: l3 does not fit profile default, which is written in packets"},
-		"no meter":        {func(p *Policy) { p.Classes[0].Meters = nil }, "plan: class default: 0 meters"},
-		"a chain": {func(p *Policy) {
-			p.Classes[0].Meters = append(p.Classes[0].Meters, Meter{Profile: "default", Per: marker.PerClass})
-		}, "plan: class default: 2 meters"},
+		"no meter":        {func(p *Policy) { p.Classes[0].Meters = nil }, "class default: meters: a class needs a meter"},
+		"four meters": {func(p *Policy) {
+			p.Classes[0].Meters = slices.Repeat(p.Classes[0].Meters, 4)
+		}, "class default: meters: too many: a chain has at most 3"},
 		"long name": {func(p *Policy) { p.Classes[0].Name = strings.Repeat("x", 64) }, "plan: class xxx"},
 	} {
 		t.Run(name, func(t *testing.T) {

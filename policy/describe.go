@@ -34,15 +34,20 @@ func describeClass(plan *marker.Plan, c *marker.Class) string {
 	}
 	separator := ";"
 	for color, action := range c.Actions {
-		fmt.Fprintf(&b, "%s %v %v", separator, marker.Color(color), action)
+		fmt.Fprintf(&b, "%s %v %s", separator, marker.Color(color), actionText(action))
 		separator = ","
 	}
 	return b.String()
 }
 
 func describeMeter(plan *marker.Plan, m *marker.Meter, packets bool) string {
+	return describeProfile(plan, m, packets) + ", " + describePer(m)
+}
+
+// describeProfile is what a meter does, without who shares its bucket.
+func describeProfile(plan *marker.Plan, m *marker.Meter, packets bool) string {
 	if int(m.Profile) >= len(plan.Profiles) {
-		return fmt.Sprintf("profile %d (unknown), %s", m.Profile, describePer(m))
+		return fmt.Sprintf("profile %d (unknown)", m.Profile)
 	}
 	p := &plan.Profiles[m.Profile]
 	parts := []string{fmt.Sprintf("%v CIR %s", p.Meter, units.FormatRate(p.CIR, packets)), "CBS " + burst(p.CBS, packets)}
@@ -58,11 +63,10 @@ func describeMeter(plan *marker.Plan, m *marker.Meter, packets bool) string {
 	if p.Coupling {
 		parts = append(parts, "coupled")
 	}
-	mode := "blind"
 	if p.Aware {
-		mode = "aware"
+		return strings.Join(append(parts, "aware"), ", ")
 	}
-	return strings.Join(append(parts, mode, describePer(m)), ", ")
+	return strings.Join(append(parts, "blind"), ", ")
 }
 
 // burst prints a compiled burst, of nanobytes or nanopackets.

@@ -9,25 +9,7 @@ import (
 	"github.com/tricolor-policer/tricolor/marker"
 )
 
-// The words of a policy that are neither numbers nor of package marker.
-
-const verbHelp = "say pass, drop or dscp=NAME (a name such as af11, ef or cs1, or a number from 0 to 63)"
-
-// parseAction reads what is done to a colour: pass, drop, dscp=af12.
-func parseAction(s string) (marker.Action, error) {
-	if name, ok := strings.CutPrefix(s, "dscp="); ok {
-		dscp, err := marker.ParseDSCP(name)
-		return marker.Action{Verbs: marker.VerbDSCP, DSCP: dscp}, err
-	}
-	switch s {
-	case "pass":
-		return marker.Action{}, nil
-	case "drop":
-		return marker.Action{Verbs: marker.VerbDrop}, nil
-	default:
-		return marker.Action{}, fmt.Errorf("%q is no verb: %s", s, verbHelp)
-	}
-}
+// The words of a policy that are neither verbs, matches nor of package marker.
 
 // parseMalformed reads what is done to malformed packets.
 func parseMalformed(s string) (marker.Action, error) {
@@ -55,7 +37,35 @@ func parseOverhead(s string) (int64, error) {
 	return n, nil
 }
 
-const perHelp = "say flow, src, dst, src/24,56 or dst/24,56 (bits of an IPv4 and of an IPv6 address), or class"
+// parseNumber reads a plain number from 0 to most.
+func parseNumber(s, what string, most uint64) (uint64, error) {
+	if s == "" || strings.Trim(s, "0123456789") != "" {
+		return 0, fmt.Errorf("%q is no %s: write a whole number from 0 to %d", s, what, most)
+	}
+	if len(s) > 1 && s[0] == '0' {
+		return units.ParseCount(s) // refuses it, with what it might have meant
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil || n > most {
+		return 0, fmt.Errorf("%s is out of range: a %s is from 0 to %d", s, what, most)
+	}
+	return n, nil
+}
+
+// parseName reads the name of a class or a profile.
+func parseName(s string) (string, error) {
+	valid := s != "" && len(s) <= marker.MaxName
+	for i, c := range s {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		valid = valid && (letter || i > 0 && (c == '-' || c == '_' || c == '.'))
+	}
+	if !valid {
+		return s, fmt.Errorf("%.70q is no name: write up to %d of the characters a-z A-Z 0-9 - _ . and begin with a letter or figure", s, marker.MaxName)
+	}
+	return s, nil
+}
+
+const perHelp = "say flow, src, dst, src/24,56 or dst/24,56 (bits of an IPv4 and of an IPv6 address), vlan, dscp, class or interface"
 
 // wholeAddr is what a bare src or dst counts of an address: a host can rotate through a /64 for free.
 var wholeAddr = [2]int{32, 64}
@@ -68,9 +78,6 @@ func parsePer(s string) (Meter, error) {
 			continue
 		}
 		m := Meter{Per: per}
-		if err := supported(per); err != nil {
-			return m, err
-		}
 		if per != marker.PerSrc && per != marker.PerDst {
 			if cut {
 				return m, fmt.Errorf("%q: %s takes no prefix: %s", s, word, perHelp)
@@ -105,32 +112,24 @@ func parsePrefix(s, word, text string) (prefix [2]int, err error) {
 	return prefix, nil
 }
 
-// supported refuses what only a later version does.
-func supported(per marker.Per) error {
-	switch per {
-	case marker.PerFlow, marker.PerSrc, marker.PerDst, marker.PerClass:
-		return nil
-	default:
-		return fmt.Errorf("%v is not yet in this version: %s", per, perHelp)
-	}
-}
-
-// unit is what a class counts, for its rates and bursts to be in the same. The zero unit takes all.
+// unit is what rates and bursts count, for all of them to be in the same. The zero unit takes all.
 type unit struct {
-	known bool
-	count marker.Count
+	known   bool
+	packets bool
+	because string // "count is l2"
+	instead string // what else would be right, where packets are written for bytes
 }
 
 // misfit refuses a rate or a size of the other unit.
 func (u unit) misfit(s, what string, packets bool, bytesHelp, packetsHelp string) error {
-	if !u.known || packets == (u.count == marker.CountPackets) {
+	if !u.known || packets == u.packets {
 		return nil
 	}
 	help := packetsHelp
 	if packets {
-		help = bytesHelp + ", or count packets"
+		help = bytesHelp + ", or " + u.instead
 	}
-	return fmt.Errorf("%q is a %s in %s, while count is %v: write it in %s", s, what, unitName(packets), u.count, help)
+	return fmt.Errorf("%q is a %s in %s, while %s: write it in %s", s, what, unitName(packets), u.because, help)
 }
 
 // rate reads a rate, per second.
@@ -149,4 +148,12 @@ func (u unit) size(s string) (units.Size, error) {
 		return size, err
 	}
 	return size, u.misfit(s, "size", size.Packets, "B, kB, KiB, MiB or a time at the rate, such as 10ms", "pkt or a time at the rate, such as 10ms")
+}
+
+// unitName is what rates and bursts count.
+func unitName(packets bool) string {
+	if packets {
+		return "packets"
+	}
+	return "bytes"
 }

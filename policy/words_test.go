@@ -58,6 +58,28 @@ func TestWords(t *testing.T) {
 				p.Malformed = marker.Action{}
 			}),
 		},
+		"verbs": {
+			srtcm(func(w *Words) { w.Green, w.Yellow, w.Red = "mark=4294967295,priority=7", "ecn-ce, dscp=af12", "ecn-ce" }),
+			legal(func(p *Policy, _ *Profile, c *Class, _ *Meter) {
+				c.Actions = [marker.Colors]marker.Action{
+					{Verbs: marker.VerbMark | marker.VerbPriority, Mark: 1<<32 - 1, Priority: 7},
+					{Verbs: marker.VerbCE | marker.VerbDSCP, DSCP: 12},
+					{Verbs: marker.VerbCE},
+				}
+			}),
+		},
+		"per vlan": {
+			srtcm(func(w *Words) { w.Per = "vlan" }),
+			legal(func(_ *Policy, _ *Profile, _ *Class, m *Meter) { m.Per = marker.PerVLAN }),
+		},
+		"per dscp": {
+			srtcm(func(w *Words) { w.Per = "dscp" }),
+			legal(func(_ *Policy, _ *Profile, _ *Class, m *Meter) { m.Per = marker.PerDSCP }),
+		},
+		"per interface": {
+			srtcm(func(w *Words) { w.Per = "interface" }),
+			legal(func(_ *Policy, _ *Profile, _ *Class, m *Meter) { m.Per = marker.PerInterface }),
+		},
 		"per src": {
 			srtcm(func(w *Words) { w.Per = "src" }),
 			legal(func(_ *Policy, _ *Profile, _ *Class, m *Meter) { m.Per, m.Prefix = marker.PerSrc, [2]int{32, 64} }),
@@ -172,9 +194,9 @@ func TestWordsRefused(t *testing.T) {
 				`--color: "grey" is no mode: say blind (each packet arrives green) or aware (by its DSCP)`,
 				`--eir: "1x" has the unit "x": …`,
 				`--pbs: "1500" is unclear: …`,
-				`--per: "host" shares no bucket: say flow, src, dst, src/24,56 or dst/24,56 (bits of an IPv4 and of an IPv6 address), or class`,
+				`--per: "host" shares no bucket: say flow, src, dst, src/24,56 or dst/24,56 (bits of an IPv4 and of an IPv6 address), vlan, dscp, class or interface`,
 				`--overhead: "4B" is no overhead: write a whole number without a unit, from -65535 to +65535, such as +24 or -4`,
-				`--green: "ef" is no verb: say pass, drop or dscp=NAME (a name such as af11, ef or cs1, or a number from 0 to 63)`,
+				`--green: "ef" is no verb: say pass, drop, dscp=NAME (a name such as af11, ef or cs1, or a number from 0 to 63), ecn-ce, mark=N or priority=N`,
 				`--yellow: "af14" is no DSCP: …`,
 				`--red: "reject" is no verb: …`,
 				`--flows: "1m" is unclear: …`,
@@ -218,9 +240,15 @@ func TestWordsRefused(t *testing.T) {
 			Words{Meter: "trtcm", Count: "packets", CIR: "2kpps", CBS: "10pkt", PIR: "1kpps", PBS: "10pkt"},
 			[]string{"--pir: 1000 pps is below cir (2000 pps): it must be equal or larger (RFC 2698 section 2)"},
 		},
-		"per vlan":      {srtcm(func(w *Words) { w.Per = "vlan" }), []string{"--per: vlan is not yet in this version: say flow, …"}},
-		"per dscp":      {srtcm(func(w *Words) { w.Per = "dscp" }), []string{"--per: dscp is not yet in this version: say flow, …"}},
-		"per interface": {srtcm(func(w *Words) { w.Per = "interface" }), []string{"--per: interface is not yet in this version: say flow, …"}},
+		"no such verb":     {srtcm(func(w *Words) { w.Yellow = "dscp=af12,foo" }), []string{`--yellow: "foo" is no verb: say pass, …`}},
+		"a verb's value":   {srtcm(func(w *Words) { w.Yellow = "mark" }), []string{`--yellow: "mark" is no verb: …`}},
+		"a value too much": {srtcm(func(w *Words) { w.Yellow = "drop=1" }), []string{`--yellow: "drop=1" is no verb: …`}},
+		"a verb twice":     {srtcm(func(w *Words) { w.Yellow = "mark=1,mark=2" }), []string{`--yellow: "mark=1,mark=2" says mark twice: keep one`}},
+		"drop and mark":    {srtcm(func(w *Words) { w.Red = "drop,mark=2" }), []string{`--red: a packet that is dropped cannot also be marked or passed: …`}},
+		"pass and dscp":    {srtcm(func(w *Words) { w.Green = "pass,dscp=0" }), []string{`--green: pass leaves the DSCP as it is, dscp writes it: say one of them`}},
+		"octal mark":       {srtcm(func(w *Words) { w.Green = "mark=010" }), []string{`--green: "010" is unclear: …`}},
+		"mark too large":   {srtcm(func(w *Words) { w.Green = "mark=4294967296" }), []string{`--green: 4294967296 is out of range: a mark is from 0 to 4294967295`}},
+		"hex priority":     {srtcm(func(w *Words) { w.Green = "priority=0x10" }), []string{`--green: "0x10" is no priority: write a whole number from 0 to 4294967295`}},
 		"one prefix": {srtcm(func(w *Words) { w.Per = "src/24" }), []string{
 			`--per: "src/24" needs two prefix lengths, of IPv4 and of IPv6: such as src/24,56`,
 		}},
