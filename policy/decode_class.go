@@ -26,7 +26,7 @@ func (d *decoder) classes(at part, n *yaml.Node) {
 }
 
 func (d *decoder) class(i int, n *yaml.Node) {
-	at := part{name: fmt.Sprintf("class %d", i+1)}
+	at := part{name: "class " + nameOf(n, i)}
 	m, ok := d.mapping(at, n, "a class", classKeys)
 	if !ok {
 		return
@@ -69,6 +69,16 @@ func (d *decoder) class(i int, n *yaml.Node) {
 		d.skip(at, "ip")
 	}
 	d.policy.Classes = append(d.policy.Classes, c)
+}
+
+// nameOf is what a class that is not read yet is called in faults: its name, else its number.
+func nameOf(n *yaml.Node, i int) string {
+	for k := 0; n.Kind == yaml.MappingNode && k+1 < len(n.Content); k += 2 {
+		if name, err := parseName(n.Content[k+1].Value); n.Content[k].Value == "name" && err == nil {
+			return name
+		}
+	}
+	return fmt.Sprint(i + 1)
 }
 
 // meters reads a class's chain.

@@ -106,7 +106,7 @@ func (p *Policy) checkRules(f *faults) {
 		m := &p.Classes[i].Match
 		n := m.ruleCount()
 		if n <= marker.MaxRules {
-			if n = len(m.rules(0, 0, 0)); n == 0 {
+			if n = len(m.rules(0, 0, 0)); n == 0 && m.families()&marker.FamilyNone == 0 {
 				f.add(m.part(&p.Classes[i]), "src, dst, ip", "no packet can match: the addresses are of different IP versions, or of another than ip says")
 			}
 		}

@@ -20,27 +20,29 @@ func suggest(word string, known []string) string {
 	}
 }
 
-// distance is how many letters must be added, dropped or changed to make b of a. Long words are not
-// compared.
+// distance is how many letters must be added, dropped, changed or swapped with the next to make b of a.
+// Long words are not compared.
 func distance(a, b string) int {
 	const long = 64
 	if len(a) > long || len(b) > long {
 		return long
 	}
-	var row [long + 1]int
-	for j := range b {
-		row[j+1] = j + 1
+	var before, last, row [long + 1]int
+	for j := range len(b) + 1 {
+		row[j] = j
 	}
-	for i := range a {
-		diagonal := row[0]
+	for i := range len(a) {
+		before, last = last, row
 		row[0] = i + 1
-		for j := range b {
-			change := diagonal
+		for j := range len(b) {
+			change := last[j]
 			if a[i] != b[j] {
 				change++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+			row[j+1] = min(change, row[j]+1, last[j+1]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
 		}
 	}
 	return row[len(b)]
