@@ -99,6 +99,7 @@ func TestParse(t *testing.T) {
 	if diff := cmp.Diff(want, got, noPlaces, prefixes); diff != "" {
 		t.Errorf("policy (-want +got):\n%s", diff)
 	}
+	inSchema(t, wholePolicy, true)
 }
 
 // head is the shortest legal beginning; a class can follow.
