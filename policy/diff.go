@@ -119,9 +119,13 @@ func (d *differ) class(next *marker.Class) {
 		return
 	}
 	for position := range prev.Meters {
-		m := &prev.Meters[position]
-		if d.find(d.next, bucketOfPlan(d.prev, prev, position)) == nil {
-			d.add(meterName(part, position, m), Gone, "its buckets are lost")
+		id, name := bucketOfPlan(d.prev, prev, position), meterName(part, position, &prev.Meters[position])
+		switch {
+		case meterOf(d.next, next, id) != nil:
+		case find(d.next, id) != nil:
+			d.add(name, Gone, "the class leaves it; other classes still share the bucket")
+		default:
+			d.add(name, Gone, "its buckets are lost")
 		}
 	}
 }
@@ -173,14 +177,21 @@ func (d *differ) sameSet(a, b uint32) bool {
 	})
 }
 
-// find returns the meter whose buckets these are, or nil.
-func (d *differ) find(plan *marker.Plan, id bucketID) *marker.Meter {
+// find returns the meter of the plan whose buckets these are, or nil.
+func find(plan *marker.Plan, id bucketID) *marker.Meter {
 	for i := range plan.Classes {
-		c := &plan.Classes[i]
-		for position := range c.Meters {
-			if bucketOfPlan(plan, c, position) == id {
-				return &c.Meters[position]
-			}
+		if m := meterOf(plan, &plan.Classes[i], id); m != nil {
+			return m
+		}
+	}
+	return nil
+}
+
+// meterOf returns the meter of the class whose buckets these are, or nil.
+func meterOf(plan *marker.Plan, c *marker.Class, id bucketID) *marker.Meter {
+	for position := range c.Meters {
+		if bucketOfPlan(plan, c, position) == id {
+			return &c.Meters[position]
 		}
 	}
 	return nil
@@ -193,7 +204,8 @@ func meterName(part string, position int, m *marker.Meter) string {
 func (d *differ) meter(part string, prevClass, nextClass *marker.Class, position int) {
 	next := &nextClass.Meters[position]
 	name := meterName(part, position, next)
-	prev := d.find(d.prev, bucketOfPlan(d.next, nextClass, position))
+	id := bucketOfPlan(d.next, nextClass, position)
+	prev := find(d.prev, id)
 	if prev == nil {
 		text := "its buckets start full"
 		if prevClass != nil && position < len(prevClass.Meters) {
@@ -209,6 +221,9 @@ func (d *differ) meter(part string, prevClass, nextClass *marker.Class, position
 	}
 	if position == 0 && prevClass != nil {
 		what = append(what, d.lineChanges(prevClass, nextClass, packets)...)
+	}
+	if prevClass == nil || meterOf(d.prev, prevClass, id) == nil {
+		what = append(what, "the class joins the bucket of others")
 	}
 	if len(what) > 0 {
 		d.add(name, Changed, strings.Join(what, "; ")+"; its buckets keep their tokens, up to the new bursts")
