@@ -34,13 +34,18 @@ func inSchema(t *testing.T, text string, valid bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := schema.Validate(valueOf(t, nodeOf(t, text))); (err == nil) != valid {
+		t.Errorf("valid by the schema: %v, want %v (%v)", err == nil, valid, err)
+	}
+}
+
+func nodeOf(t *testing.T, text string) *yaml.Node {
+	t.Helper()
 	var root yaml.Node
 	if err := yaml.Load([]byte(text), &root); err != nil {
 		t.Fatal(err)
 	}
-	if err := schema.Validate(valueOf(t, &root)); (err == nil) != valid {
-		t.Errorf("valid by the schema: %v, want %v (%v)", err == nil, valid, err)
-	}
+	return &root
 }
 
 // valueOf is a node as an editor sees it.
