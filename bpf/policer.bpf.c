@@ -8,6 +8,7 @@
 #include "abi.h"
 #include "maps.h"
 
+#include "chain.h"
 #include "classify.h"
 #include "clock.h"
 #include "cost.h"
@@ -18,6 +19,24 @@
 #include "table.h"
 
 char _license[] SEC("license") = "Dual BSD/GPL";
+
+/*
+ * What a packet needs while it is policed. Per CPU, since it is more than a program's stack takes: packets
+ * are policed with bottom halves off, so no other comes between.
+ */
+struct scratch {
+	struct frame frame;
+	struct packet packet;
+	struct cost cost;
+	struct chain chain;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct scratch);
+} scratch_map SEC(".maps");
 
 /* The frame as this hook sees it. */
 static always_inline void frame_of(struct __sk_buff *skb, struct frame *f)
@@ -44,135 +63,54 @@ static always_inline void frame_of(struct __sk_buff *skb, struct frame *f)
 	}
 }
 
+#define PULL_FIRST 256 /* bytes */
+
 /* What a replay wants to know of a packet. */
 static always_inline void replay_result(struct __sk_buff *skb, u32 kind, u32 class, u32 arrival,
-					u32 color, u32 cost, u32 slot)
+					u32 color, u32 cost, const struct chain *ch)
 {
 	if (!replay)
 		return;
 	skb->cb[REPLAY_RESULT] = kind | color << 8 | arrival << 12 | class << 16;
 	skb->cb[REPLAY_COST] = cost;
-	skb->cb[REPLAY_SLOT] = slot;
-	skb->cb[REPLAY_SLOT + 1] = NO_SET;
-	skb->cb[REPLAY_SLOT + 2] = NO_SET;
+	skb->cb[REPLAY_SLOT] = ch ? ch->slots[0] : NO_SET;
+	skb->cb[REPLAY_SLOT + 1] = ch ? ch->slots[1] : NO_SET;
+	skb->cb[REPLAY_SLOT + 2] = ch ? ch->slots[2] : NO_SET;
 }
 
-/* A packet's bucket, locked. */
-struct held {
-	u32 set;
-	u32 slot;
-	u32 also[2]; /* more sets that are locked, or NO_SET */
-};
-
-/* The bucket of a class, or of the whole interface: it has a reserved set. */
-static always_inline int hold_reserved(const struct meter *m, const struct profile *p,
-				       u32 generation, u64 now, struct held *held)
+/* The policy in force at now: the active one; past the deadline the other, as the next generation. */
+static always_inline struct policy *policy_in_force(u64 now, u32 *copy, u32 *generation)
 {
-	struct set *s = set_at(m->reserved);
+	u32 zero = 0;
+	struct control *control = bpf_map_lookup_elem(&control_map, &zero);
+	struct policy *policy;
+	u64 word;
 
-	if (!s || !set_lock(s, m->reserved))
-		return 0;
-	reserved_slot(s, p, m->id[0], m->profile, generation, now);
-	held->set = m->reserved;
-	held->slot = 0;
-	return 1;
-}
-
-/* The bucket of a key, in the table. */
-static always_inline int hold_keyed(const struct table *t, const struct meter *m,
-				    const struct packet *packet, u32 generation, u64 now,
-				    struct held *held)
-{
-	const u32 ipv6 = packet->ipv6 & 1;
-	const struct stage *stage = &t->stages[0];
-	struct request r = {};
-	struct set *s;
-	u64 hash;
-	int i;
-
-	for (i = 0; i < 5; i++)
-		r.key.word[i] = packet->key.word[i] & m->mask[ipv6].word[i];
-	r.key.word[4] |= m->id[ipv6];
-	hash = hash_key(&r.key, t->seeds);
-	r.left = stage->base + hash_left(hash, stage->mask);
-	r.right = stage->base + hash_right(hash, stage->mask);
-	r.tag = hash_tag(hash);
-
-	held->set = r.left;
-	s = set_at(r.left);
-	if (!s)
-		return 0;
-	i = set_find(s, &r.key, r.tag);
-	if (i < 0) {
-		held->set = r.right;
-		s = set_at(r.right);
-		if (!s)
-			return 0;
-		i = set_find(s, &r.key, r.tag);
+	if (!control)
+		return NULL;
+	word = *(volatile u64 *)&control->word;
+	*copy = word & 1;
+	policy = bpf_map_lookup_elem(&policies, copy);
+	if (!policy)
+		return NULL;
+	*generation = policy->generation;
+	if (word >> 1 && now >= word >> 1) {
+		*copy ^= 1;
+		*generation += 1;
+		policy = bpf_map_lookup_elem(&policies, copy);
 	}
-	if (i >= 0) {
-		if (!set_lock(s, held->set))
-			return 0;
-		held->slot = i;
-		if ((u8)(s->slots[0].tags >> 8 * (i & 3)) == r.tag &&
-		    key_equal(&set_slot(s, i)->key, &r.key))
-			return 1;
-		set_unlock(s); /* it was forgotten meanwhile */
-	}
-
-	r.id = m->id[0];
-	r.now = now;
-	r.profile = m->profile;
-	r.generation = generation;
-	if (!table_insert(&r))
-		return 0;
-	held->set = r.set;
-	held->slot = r.slot;
-	if (r.overflow) {
-		held->also[0] = r.left;
-		held->also[1] = r.right;
-	}
-	return 1;
-}
-
-/* Judges and pays in the bucket held, and lets go of it. Returns 1 where now is before its last. */
-static always_inline int judge(const struct held *held, const struct profile *p, u64 now,
-			       const struct cost *cost, enum color arrival, u32 *color)
-{
-	u64 nanobytes = cost->cost * 1000000000ULL;
-	struct set *s = set_at(held->set);
-	struct slot *slot;
-	struct bucket b;
-	int clock_back;
-	u64 c;
-
-	if (!s)
-		return 0;
-	slot = set_slot(s, held->slot);
-	b = slot->bucket;
-	clock_back = meter_refill(p, &b, now);
-	c = meter_color(p, &b, nanobytes, arrival);
-	meter_spend(p, &b, nanobytes, c);
-	slot->bucket = b;
-	barrier_var(c);
-	if (c < COLORS) {
-		slot->packets[c] += cost->packets;
-		slot->bytes[c] += cost->bytes;
-	}
-	set_unlock(s);
-	if (held->also[0] != NO_SET) {
-		unlock_at(held->also[0]);
-		unlock_at(held->also[1]);
-	}
-	*color = c;
-	return clock_back;
+	return policy;
 }
 
 static always_inline int act(struct __sk_buff *skb, const struct packet *p, const struct action *a)
 {
 	if (a->verbs & VERB_DROP)
 		return TC_ACT_SHOT;
-	if (a->verbs & VERB_DSCP && remark(skb, p, a->dscp))
+	if (a->verbs & VERB_MARK)
+		skb->mark = a->mark;
+	if (a->verbs & VERB_PRIORITY)
+		skb->priority = a->priority;
+	if (a->verbs & (VERB_DSCP | VERB_CE) && remark(skb, p, action_tos(a, p->tos)))
 		return TC_ACT_SHOT; /* a packet that cannot be marked is not let through unmarked */
 	return TC_ACT_UNSPEC;
 }
@@ -180,86 +118,125 @@ static always_inline int act(struct __sk_buff *skb, const struct packet *p, cons
 SEC("tc")
 int policer(struct __sk_buff *skb)
 {
-	u32 zero = 0, index, class, color = RED, slot = NO_SET;
-	struct held held = { .also = { NO_SET, NO_SET } };
+	u32 zero = 0, copy = 0, generation = 0, class, color = RED;
+	struct scratch *w = bpf_map_lookup_elem(&scratch_map, &zero);
+	struct port_stats *port = port_counters();
 	struct class_stats *counters;
-	struct port_stats *port;
-	struct control *active;
 	struct policy *policy;
-	struct packet p = {};
 	enum color arrival;
-	struct profile *pr;
-	struct meter *m;
 	struct class *c;
-	struct table *t;
-	struct frame f = {};
 	int parsed;
-	struct cost cost;
 	u64 now;
 
-	port = port_counters();
-	active = bpf_map_lookup_elem(&control_map, &zero);
-	t = bpf_map_lookup_elem(&table_map, &zero);
-	if (!port || !active || !t)
-		return TC_ACT_SHOT;
-	index = *(volatile u32 *)&active->active;
-	policy = bpf_map_lookup_elem(&policies, &index);
-	if (!policy)
+	now = clock_now(skb);
+	policy = policy_in_force(now, &copy, &generation);
+	if (!w || !port || !policy)
 		return TC_ACT_SHOT;
 
-	frame_of(skb, &f);
-	parsed = parse_frame(skb, &f, &p);
+	frame_of(skb, &w->frame);
+	__builtin_memset(&w->packet, 0, sizeof(w->packet));
+	parsed = parse_frame(skb, &w->frame, &w->packet);
+	/* Headers in the skb's fragments are pulled in, and looked at again: a few, then all there are. */
+	for (u32 pull = PULL_FIRST; parsed == PARSED_BEYOND && pull <= MAX_OFFSET;
+	     pull += MAX_OFFSET - PULL_FIRST) {
+		if (bpf_skb_pull_data(skb, skb->len < pull ? skb->len : pull))
+			break;
+		frame_of(skb, &w->frame);
+		__builtin_memset(&w->packet, 0, sizeof(w->packet));
+		parsed = parse_frame(skb, &w->frame, &w->packet);
+	}
 	if (parsed == PARSED_BEYOND) {
-		/* The headers are in the skb's fragments: pull them in and look again. */
-		parsed = PARSED_MALFORMED;
-		if (!bpf_skb_pull_data(skb, f.captured < MAX_OFFSET ? f.captured : MAX_OFFSET)) {
-			frame_of(skb, &f);
-			__builtin_memset(&p, 0, sizeof(p));
-			parsed = parse_frame(skb, &f, &p);
-		}
+		port->unread++;
+		return TC_ACT_SHOT;
 	}
 	if (parsed == PARSED_NOT_IP) {
-		port->not_ip++;
-		replay_result(skb, KIND_NOT_IP, NO_CLASS, 0, 0, 0, NO_SET);
-		return TC_ACT_UNSPEC;
-	}
-	if (parsed != PARSED_IP) {
+		w->packet.family = FAMILY_NONE;
+	} else if (parsed != PARSED_IP) {
 		port->malformed++;
-		replay_result(skb, KIND_MALFORMED, NO_CLASS, 0, 0, 0, NO_SET);
+		replay_result(skb, KIND_MALFORMED, NO_CLASS, 0, 0, 0, NULL);
 		return policy->malformed & VERB_DROP ? TC_ACT_SHOT : TC_ACT_UNSPEC;
 	}
-	port->long_chain += p.long_chain;
+	port->long_chain += w->packet.long_chain;
 
-	class = classify(policy, &p);
+	class = classify(copy, &w->packet, skb->mark);
 	if (class >= MAX_CLASSES) {
-		port->unmatched += f.gso_size && f.gso_segs ? f.gso_segs : 1;
-		replay_result(skb, KIND_UNMATCHED, NO_CLASS, 0, 0, 0, NO_SET);
+		if (parsed == PARSED_NOT_IP)
+			port->not_ip++;
+		else
+			port->unmatched += wire_packets(&w->frame);
+		replay_result(skb, parsed == PARSED_NOT_IP ? KIND_NOT_IP : KIND_UNMATCHED, NO_CLASS, 0,
+			      0, 0, NULL);
 		return TC_ACT_UNSPEC;
 	}
 	c = &policy->class[class];
-	counters = class_counters(class);
-	m = &c->meters[0];
-	index = policy->profiles + m->profile;
-	pr = bpf_map_lookup_elem(&profiles, &index);
-	if (!counters || !pr)
+	counters = class_counters(c->stats);
+	if (!counters)
 		return TC_ACT_SHOT;
 
-	cost_of(c, &f, &p, &cost);
-	arrival = arrival_color(c, p.dscp);
-	now = clock_now(skb);
-	if (m->per >= PER_CLASS ? hold_reserved(m, pr, policy->generation, now, &held) :
-				  hold_keyed(t, m, &p, policy->generation, now, &held)) {
-		slot = held.set * SET_SLOTS + held.slot;
-		counters->clock_back += judge(&held, pr, now, &cost, arrival, &color);
-		if (held.also[0] != NO_SET)
-			counters->overflow += cost.packets;
+	cost_of(c, &w->frame, &w->packet, &w->cost);
+	arrival = parsed == PARSED_NOT_IP ? GREEN : arrival_color(c, w->packet.dscp);
+	chain_begin(&w->chain, &w->cost, now, generation, arrival);
+	if (chain_meter(c, &w->packet, &w->chain)) {
+		color = w->chain.color;
+		counters->clock_back += w->chain.clock_back;
+		if (w->chain.overflow)
+			counters->overflow += w->cost.packets;
 	} else {
-		counters->contended += cost.packets;
+		counters->contended += w->cost.packets;
 	}
+	barrier_var(color);
 	if (color >= COLORS)
 		return TC_ACT_SHOT;
-	counters->packets[color] += cost.packets;
-	counters->bytes[color] += cost.bytes;
-	replay_result(skb, KIND_METERED, class, arrival, color, cost.cost, slot);
-	return act(skb, &p, &c->actions[color]);
+	counters->packets[color] += w->cost.packets;
+	counters->bytes[color] += w->cost.bytes;
+	replay_result(skb, KIND_METERED, class, arrival, color, w->cost.cost, &w->chain);
+	return act(skb, &w->packet, &c->actions[color]);
+}
+
+/*
+ * Settles buckets after a change of policy: brings every bucket of the sets that cb[] names to the
+ * generation in force, under its lock. Run by the loader, until none is left: cb[SETTLE_COUNT] returns
+ * how many sets could not be locked in time.
+ */
+struct settling {
+	u32 from;
+	u32 generation;
+	u64 now;
+	u32 busy;
+	u32 pad;
+};
+
+static long settle_set(u64 i, void *ctx)
+{
+	struct settling *settling = ctx;
+	u32 index = settling->from + i;
+	struct set *s = set_at(index);
+
+	if (!s)
+		return 1;
+	if (!*(volatile u32 *)&s->slots[0].tags)
+		return 0;
+	if (!set_lock(s, index)) {
+		settling->busy++;
+		return 0;
+	}
+	for (u32 at = 0; at < SET_SLOTS; at++)
+		if ((u8)(s->slots[0].tags >> 8 * at))
+			slot_settle(&s->slots[at], s->slots[at].profile, settling->generation,
+				    settling->now);
+	set_unlock(s);
+	return 0;
+}
+
+SEC("tc")
+int settle(struct __sk_buff *skb)
+{
+	struct settling settling = { .from = skb->cb[SETTLE_FROM], .now = clock_now(skb) };
+	u32 copy;
+
+	if (!policy_in_force(settling.now, &copy, &settling.generation))
+		return TC_ACT_SHOT;
+	bpf_loop(skb->cb[SETTLE_COUNT], settle_set, &settling, 0);
+	skb->cb[SETTLE_COUNT] = settling.busy;
+	return TC_ACT_UNSPEC;
 }

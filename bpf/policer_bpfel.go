@@ -46,9 +46,8 @@ const (
 )
 
 type PolicerControl struct {
-	_      structs.HostLayout
-	Active uint32
-	Pad    uint32
+	_    structs.HostLayout
+	Word uint64
 }
 
 type PolicerCount uint32
@@ -58,6 +57,14 @@ const (
 	PolicerCountCOUNT_L2      PolicerCount = 1
 	PolicerCountCOUNT_L1      PolicerCount = 2
 	PolicerCountCOUNT_PACKETS PolicerCount = 3
+)
+
+type PolicerFamily uint32
+
+const (
+	PolicerFamilyFAMILY_IPV4 PolicerFamily = 1
+	PolicerFamilyFAMILY_IPV6 PolicerFamily = 2
+	PolicerFamilyFAMILY_NONE PolicerFamily = 4
 )
 
 type PolicerKeyFields struct {
@@ -104,10 +111,13 @@ const (
 type PolicerPolicy struct {
 	_          structs.HostLayout
 	Generation uint32
-	Profiles   uint32
 	Classes    uint16
+	Rules      uint16
+	Since      uint64
 	Malformed  uint8
-	Pad        [5]uint8
+	Pad        uint8
+	NextFamily uint16
+	Pad2       uint32
 	Class      [64]struct {
 		_      structs.HostLayout
 		Meters [3]struct {
@@ -119,8 +129,11 @@ type PolicerPolicy struct {
 			Id       [2]uint64
 			Profile  uint32
 			Reserved uint32
+			Family   uint16
 			Per      uint8
-			Pad      [7]uint8
+			Position uint8
+			Prefix   [2]uint8
+			Pad      [2]uint8
 		}
 		Actions [3]struct {
 			_        structs.HostLayout
@@ -135,9 +148,12 @@ type PolicerPolicy struct {
 		Overhead int64
 		Chain    uint8
 		Count    uint8
-		Pad      [6]uint8
+		Stats    uint8
+		Order    [3]uint8
+		Pad      [2]uint8
 		Name     [64]uint8
 	}
+	Rule [256]PolicerRule
 }
 
 type PolicerPortStats struct {
@@ -146,6 +162,23 @@ type PolicerPortStats struct {
 	NotIp     uint64
 	Malformed uint64
 	LongChain uint64
+	Unread    uint64
+}
+
+type PolicerPrefixAnswer struct {
+	_          structs.HostLayout
+	Address    [2]uint64
+	Set        uint32
+	Generation uint32
+	Profile    uint32
+	Found      uint32
+}
+
+type PolicerPrefixKey struct {
+	_       structs.HostLayout
+	Length  uint32
+	Set     uint32
+	Address [16]uint8
 }
 
 type PolicerProfile struct {
@@ -160,7 +193,8 @@ type PolicerProfile struct {
 	Meter    uint8
 	Aware    uint8
 	Coupling uint8
-	Pad      uint8
+	Gone     uint8
+	Name     [32]uint8
 }
 
 type PolicerReplayIn uint32
@@ -189,10 +223,112 @@ const (
 	PolicerReplayOutREPLAY_SLOT   PolicerReplayOut = 2
 )
 
+type PolicerRule struct {
+	_   structs.HostLayout
+	Src struct {
+		_    structs.HostLayout
+		Want [2]uint64
+		Mask [2]uint64
+	}
+	Dst struct {
+		_    structs.HostLayout
+		Want [2]uint64
+		Mask [2]uint64
+	}
+	Proto    [4]uint64
+	Dscp     uint64
+	Mark     uint32
+	MarkMask uint32
+	SrcSet   uint32
+	DstSet   uint32
+	Sport    [2]uint16
+	Dport    [2]uint16
+	Vlan     [2]uint16
+	Class    uint16
+	Families uint8
+	Fragment uint8
+	Ports    uint8
+	Pad      [7]uint8
+}
+
+type PolicerScratch struct {
+	_     structs.HostLayout
+	Frame struct {
+		_        structs.HostLayout
+		Captured uint32
+		Length   uint32
+		Vlan     uint32
+		Link     uint32
+		GsoSize  uint32
+		GsoSegs  uint32
+	}
+	Packet struct {
+		_   structs.HostLayout
+		Key struct {
+			_    structs.HostLayout
+			Word [5]uint64
+		}
+		Link      uint32
+		L3        uint32
+		L4        uint32
+		IpLength  uint32
+		Family    uint8
+		Tos       uint8
+		Dscp      uint8
+		Fragment  uint8
+		Ports     uint8
+		LongChain uint8
+		_         [2]byte
+		Profile   uint32
+		Vlan      uint16
+		L4Header  uint16
+		Jumbo     uint16
+		_         [6]byte
+	}
+	Cost struct {
+		_       structs.HostLayout
+		Cost    uint64
+		Bytes   uint64
+		Packets uint32
+		_       [4]byte
+	}
+	Chain struct {
+		_          structs.HostLayout
+		Now        uint64
+		Nanobytes  uint64
+		Bytes      uint64
+		Packets    uint32
+		Generation uint32
+		Held       [3]struct {
+			_       structs.HostLayout
+			Set     uint32
+			Slot    uint32
+			Profile uint32
+			Left    uint32
+			Right   uint32
+			Pad     uint32
+			Forgot  uint64
+		}
+		Colors    [3]uint32
+		Slots     [3]uint32
+		In        uint32
+		Color     uint32
+		Overflow  uint32
+		ClockBack uint32
+	}
+}
+
 type PolicerSet struct {
 	_     structs.HostLayout
 	Slots [4]PolicerSlot
 }
+
+type PolicerSettleIn uint32
+
+const (
+	PolicerSettleInSETTLE_FROM  PolicerSettleIn = 0
+	PolicerSettleInSETTLE_COUNT PolicerSettleIn = 1
+)
 
 type PolicerSlot struct {
 	_   structs.HostLayout
@@ -231,8 +367,11 @@ type PolicerTable struct {
 type PolicerVerb uint32
 
 const (
-	PolicerVerbVERB_DROP PolicerVerb = 1
-	PolicerVerbVERB_DSCP PolicerVerb = 2
+	PolicerVerbVERB_DROP     PolicerVerb = 1
+	PolicerVerbVERB_DSCP     PolicerVerb = 2
+	PolicerVerbVERB_CE       PolicerVerb = 4
+	PolicerVerbVERB_MARK     PolicerVerb = 8
+	PolicerVerbVERB_PRIORITY PolicerVerb = 16
 )
 
 // Names of all BPF objects in the ELF.
@@ -245,13 +384,18 @@ const (
 	PolicerMapControlMap     = "control_map"
 	PolicerMapPolicies       = "policies"
 	PolicerMapPortStatsMap   = "port_stats_map"
+	PolicerMapPrefixCache    = "prefix_cache"
+	PolicerMapPrefixes       = "prefixes"
 	PolicerMapProfiles       = "profiles"
+	PolicerMapScratchMap     = "scratch_map"
 	PolicerMapTableMap       = "table_map"
 	PolicerProgPolicer       = "policer"
+	PolicerProgSettle        = "settle"
 	PolicerVarLinkHeader     = "link_header"
 	PolicerVarReplay         = "replay"
 	PolicerVarToGoColor      = "to_go_color"
 	PolicerVarToGoCount      = "to_go_count"
+	PolicerVarToGoFamily     = "to_go_family"
 	PolicerVarToGoKeyFields  = "to_go_key_fields"
 	PolicerVarToGoKind       = "to_go_kind"
 	PolicerVarToGoMeterType  = "to_go_meter_type"
@@ -259,6 +403,7 @@ const (
 	PolicerVarToGoReplayIn   = "to_go_replay_in"
 	PolicerVarToGoReplayLink = "to_go_replay_link"
 	PolicerVarToGoReplayOut  = "to_go_replay_out"
+	PolicerVarToGoSettleIn   = "to_go_settle_in"
 	PolicerVarToGoVerb       = "to_go_verb"
 )
 
@@ -305,6 +450,7 @@ type PolicerSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type PolicerProgramSpecs struct {
 	Policer *ebpf.ProgramSpec `ebpf:"policer"`
+	Settle  *ebpf.ProgramSpec `ebpf:"settle"`
 }
 
 // PolicerMapSpecs contains maps before they are loaded into the kernel.
@@ -317,7 +463,10 @@ type PolicerMapSpecs struct {
 	ControlMap    *ebpf.MapSpec `ebpf:"control_map"`
 	Policies      *ebpf.MapSpec `ebpf:"policies"`
 	PortStatsMap  *ebpf.MapSpec `ebpf:"port_stats_map"`
+	PrefixCache   *ebpf.MapSpec `ebpf:"prefix_cache"`
+	Prefixes      *ebpf.MapSpec `ebpf:"prefixes"`
 	Profiles      *ebpf.MapSpec `ebpf:"profiles"`
+	ScratchMap    *ebpf.MapSpec `ebpf:"scratch_map"`
 	TableMap      *ebpf.MapSpec `ebpf:"table_map"`
 }
 
@@ -329,6 +478,7 @@ type PolicerVariableSpecs struct {
 	Replay         *ebpf.VariableSpec `ebpf:"replay"`
 	ToGoColor      *ebpf.VariableSpec `ebpf:"to_go_color"`
 	ToGoCount      *ebpf.VariableSpec `ebpf:"to_go_count"`
+	ToGoFamily     *ebpf.VariableSpec `ebpf:"to_go_family"`
 	ToGoKeyFields  *ebpf.VariableSpec `ebpf:"to_go_key_fields"`
 	ToGoKind       *ebpf.VariableSpec `ebpf:"to_go_kind"`
 	ToGoMeterType  *ebpf.VariableSpec `ebpf:"to_go_meter_type"`
@@ -336,6 +486,7 @@ type PolicerVariableSpecs struct {
 	ToGoReplayIn   *ebpf.VariableSpec `ebpf:"to_go_replay_in"`
 	ToGoReplayLink *ebpf.VariableSpec `ebpf:"to_go_replay_link"`
 	ToGoReplayOut  *ebpf.VariableSpec `ebpf:"to_go_replay_out"`
+	ToGoSettleIn   *ebpf.VariableSpec `ebpf:"to_go_settle_in"`
 	ToGoVerb       *ebpf.VariableSpec `ebpf:"to_go_verb"`
 }
 
@@ -365,7 +516,10 @@ type PolicerMaps struct {
 	ControlMap    *ebpf.Map `ebpf:"control_map"`
 	Policies      *ebpf.Map `ebpf:"policies"`
 	PortStatsMap  *ebpf.Map `ebpf:"port_stats_map"`
+	PrefixCache   *ebpf.Map `ebpf:"prefix_cache"`
+	Prefixes      *ebpf.Map `ebpf:"prefixes"`
 	Profiles      *ebpf.Map `ebpf:"profiles"`
+	ScratchMap    *ebpf.Map `ebpf:"scratch_map"`
 	TableMap      *ebpf.Map `ebpf:"table_map"`
 }
 
@@ -377,7 +531,10 @@ func (m *PolicerMaps) Close() error {
 		m.ControlMap,
 		m.Policies,
 		m.PortStatsMap,
+		m.PrefixCache,
+		m.Prefixes,
 		m.Profiles,
+		m.ScratchMap,
 		m.TableMap,
 	)
 }
@@ -390,6 +547,7 @@ type PolicerVariables struct {
 	Replay         *ebpf.Variable `ebpf:"replay"`
 	ToGoColor      *ebpf.Variable `ebpf:"to_go_color"`
 	ToGoCount      *ebpf.Variable `ebpf:"to_go_count"`
+	ToGoFamily     *ebpf.Variable `ebpf:"to_go_family"`
 	ToGoKeyFields  *ebpf.Variable `ebpf:"to_go_key_fields"`
 	ToGoKind       *ebpf.Variable `ebpf:"to_go_kind"`
 	ToGoMeterType  *ebpf.Variable `ebpf:"to_go_meter_type"`
@@ -397,6 +555,7 @@ type PolicerVariables struct {
 	ToGoReplayIn   *ebpf.Variable `ebpf:"to_go_replay_in"`
 	ToGoReplayLink *ebpf.Variable `ebpf:"to_go_replay_link"`
 	ToGoReplayOut  *ebpf.Variable `ebpf:"to_go_replay_out"`
+	ToGoSettleIn   *ebpf.Variable `ebpf:"to_go_settle_in"`
 	ToGoVerb       *ebpf.Variable `ebpf:"to_go_verb"`
 }
 
@@ -405,11 +564,13 @@ type PolicerVariables struct {
 // It can be passed to LoadPolicerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type PolicerPrograms struct {
 	Policer *ebpf.Program `ebpf:"policer"`
+	Settle  *ebpf.Program `ebpf:"settle"`
 }
 
 func (p *PolicerPrograms) Close() error {
 	return _PolicerClose(
 		p.Policer,
+		p.Settle,
 	)
 }
 

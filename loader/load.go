@@ -63,7 +63,11 @@ func Load(plan *marker.Plan, o Options) (*Program, error) {
 		return nil, explain("load the kernel program", err)
 	}
 	p := &Program{Program: objects.Program, Maps: &objects.Maps}
-	if err := errors.Join(p.Maps.WriteTable(plan.Geometry, o.Seeds), p.Maps.WritePlan(plan)); err != nil {
+	if err := errors.Join(
+		p.Maps.WriteTable(plan.Geometry, o.Seeds),
+		p.Maps.WritePlan(plan),
+		p.Maps.Switch(plan.Generation, 0),
+	); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil

@@ -72,9 +72,11 @@ func (r *Runner) Run(f *marker.Frame, now uint64) (marker.Outcome, error) {
 	n := copy(in, data)
 	clear(in[n:])
 	r.context = skbContext{
-		Tstamp:  now,
-		GsoSize: f.GSOSize,
-		GsoSegs: f.GSOSegs,
+		Tstamp:   now,
+		GsoSize:  f.GSOSize,
+		GsoSegs:  f.GSOSegs,
+		Mark:     f.Mark,
+		Priority: f.Priority,
 	}
 	cb := &r.context.Cb
 	cb[bpf.PolicerReplayInREPLAY_LINK] = uint32(f.Link)
@@ -86,6 +88,7 @@ func (r *Runner) Run(f *marker.Frame, now uint64) (marker.Outcome, error) {
 		return marker.Outcome{}, err
 	}
 	copy(data, out)
+	f.Mark, f.Priority = r.context.Mark, r.context.Priority
 
 	result := cb[bpf.PolicerReplayOutREPLAY_RESULT]
 	o := marker.Outcome{

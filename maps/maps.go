@@ -16,7 +16,7 @@ import (
 
 // LayoutVersion is the version of the maps' layout. It is written to the table, so that a program of
 // another layout is never put on it.
-const LayoutVersion = 1
+const LayoutVersion = 2
 
 // ErrLayout is what reading maps of another layout wraps, or maps that break their own bounds.
 var ErrLayout = errors.New("the maps have another layout than this version of tricolor")
@@ -27,6 +27,7 @@ type Maps struct {
 	Table      *ebpf.Map `ebpf:"table_map"`
 	Policies   *ebpf.Map `ebpf:"policies"`
 	Profiles   *ebpf.Map `ebpf:"profiles"`
+	Prefixes   *ebpf.Map `ebpf:"prefixes"`
 	Control    *ebpf.Map `ebpf:"control_map"`
 	ClassStats *ebpf.Map `ebpf:"class_stats_map"`
 	PortStats  *ebpf.Map `ebpf:"port_stats_map"`
@@ -37,8 +38,39 @@ type Maps struct {
 func (m *Maps) Named() map[string]**ebpf.Map {
 	return map[string]**ebpf.Map{
 		"buckets": &m.Buckets, "table": &m.Table, "policies": &m.Policies, "profiles": &m.Profiles,
-		"control": &m.Control, "class_stats": &m.ClassStats, "port_stats": &m.PortStats, "about": &m.About,
+		"prefixes": &m.Prefixes, "control": &m.Control, "class_stats": &m.ClassStats, "port_stats": &m.PortStats, "about": &m.About,
 	}
+}
+
+// ByObjectName returns the maps by their names in the object.
+func (m *Maps) ByObjectName() map[string]*ebpf.Map {
+	return map[string]*ebpf.Map{
+		"buckets": m.Buckets, "table_map": m.Table, "policies": m.Policies, "profiles": m.Profiles,
+		"prefixes": m.Prefixes, "control_map": m.Control, "class_stats_map": m.ClassStats,
+		"port_stats_map": m.PortStats, "about_map": m.About,
+	}
+}
+
+// ClearStats sets the counters of classes to 0 that the new plan has and the old one had not.
+func (m *Maps) ClearStats(plan, old *marker.Plan) error {
+	used := map[uint8]bool{}
+	for i := range old.Classes {
+		used[old.Classes[i].Stats] = true
+	}
+	for i := range plan.Classes {
+		index := uint32(plan.Classes[i].Stats)
+		if used[uint8(index)] {
+			continue
+		}
+		cpus, err := ebpf.PossibleCPU()
+		if err != nil {
+			return fmt.Errorf("count the CPUs: %w", err)
+		}
+		if err := m.ClassStats.Put(index, make([]bpf.PolicerClassStats, cpus)); err != nil {
+			return fmt.Errorf("clear map %s, entry %d: %w", m.ClassStats, index, err)
+		}
+	}
+	return nil
 }
 
 // Close closes all maps. Pinned or used by a program, they live on in the kernel.
@@ -89,122 +121,6 @@ func (m *Maps) ReadTable() (marker.Geometry, marker.Seeds, error) {
 	return g, t.Seeds, nil
 }
 
-// WritePlan writes the plan beside the one in force, and then switches to it: each packet sees the old
-// or the new one, whole. The copy is the generation's parity.
-func (m *Maps) WritePlan(p *marker.Plan) error {
-	if err := p.Check(); err != nil {
-		return err
-	}
-	copyIndex := p.Generation & 1
-	policy := bpf.PolicerPolicy{
-		Generation: p.Generation,
-		Profiles:   copyIndex * p.Geometry.Profiles,
-		Classes:    uint16(len(p.Classes)),
-		Malformed:  uint8(p.Malformed.Verbs),
-	}
-	for i := range p.Profiles {
-		profile := profileToKernel(&p.Profiles[i])
-		if err := put(m.Profiles, policy.Profiles+uint32(i), &profile); err != nil {
-			return err
-		}
-	}
-	for i := range p.Classes {
-		c, k := &p.Classes[i], &policy.Class[i]
-		k.Chain, k.Count, k.Overhead, k.Arrival = uint8(len(c.Meters)), uint8(c.Count), c.Overhead, c.Arrival
-		copy(k.Name[:], c.Name)
-		for color, a := range c.Actions {
-			k.Actions[color].Verbs, k.Actions[color].Dscp = uint8(a.Verbs), a.DSCP
-		}
-		for j, meter := range c.Meters {
-			km := &k.Meters[j]
-			km.Mask[0].Word, km.Mask[1].Word = meter.Mask[0], meter.Mask[1]
-			km.Id, km.Profile, km.Reserved, km.Per = meter.ID, meter.Profile, meter.Reserved, uint8(meter.Per)
-		}
-	}
-	if err := put(m.Policies, copyIndex, &policy); err != nil {
-		return err
-	}
-	return put(m.Control, 0, &bpf.PolicerControl{Active: copyIndex})
-}
-
-// ReadPlan reads the plan in force. Map contents are not trusted: one that breaks its bounds returns
-// ErrLayout.
-func (m *Maps) ReadPlan() (*marker.Plan, error) {
-	g, _, err := m.ReadTable()
-	if err != nil {
-		return nil, err
-	}
-	var control bpf.PolicerControl
-	if err := get(m.Control, 0, &control); err != nil {
-		return nil, err
-	}
-	var policy bpf.PolicerPolicy
-	if err := get(m.Policies, control.Active, &policy); err != nil {
-		return nil, err
-	}
-	if int(policy.Classes) > len(policy.Class) || policy.Profiles != policy.Generation&1*g.Profiles {
-		return nil, fmt.Errorf("%w: %d classes, profiles at %d", ErrLayout, policy.Classes, policy.Profiles)
-	}
-	p := &marker.Plan{
-		Generation: policy.Generation,
-		Geometry:   g,
-		Malformed:  marker.Action{Verbs: marker.Verb(policy.Malformed)},
-	}
-	used := -1
-	for i := range int(policy.Classes) {
-		k := &policy.Class[i]
-		c := marker.Class{
-			Name:     text(k.Name[:]),
-			Arrival:  k.Arrival,
-			Overhead: k.Overhead,
-			Count:    marker.Count(k.Count),
-		}
-		for color, a := range k.Actions {
-			c.Actions[color] = marker.Action{Verbs: marker.Verb(a.Verbs), DSCP: a.Dscp}
-		}
-		for j := range min(int(k.Chain), len(k.Meters)) {
-			km := &k.Meters[j]
-			c.Meters = append(c.Meters, marker.Meter{
-				Per:      marker.Per(km.Per),
-				Mask:     [2]marker.Key{km.Mask[0].Word, km.Mask[1].Word},
-				ID:       km.Id,
-				Profile:  km.Profile,
-				Reserved: km.Reserved,
-			})
-			used = max(used, int(km.Profile))
-		}
-		p.Classes = append(p.Classes, c)
-	}
-	if used >= int(g.Profiles) {
-		return nil, fmt.Errorf("%w: profile %d of %d", ErrLayout, used, g.Profiles)
-	}
-	for i := range used + 1 {
-		var k bpf.PolicerProfile
-		if err := get(m.Profiles, policy.Profiles+uint32(i), &k); err != nil {
-			return nil, err
-		}
-		p.Profiles = append(p.Profiles, profileFromKernel(&k))
-	}
-	if err := p.Check(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrLayout, err)
-	}
-	return p, nil
-}
-
-func profileToKernel(p *marker.Profile) bpf.PolicerProfile {
-	return bpf.PolicerProfile{
-		Cir: p.CIR, Xir: p.XIR, Cbs: p.CBS, Xbs: p.XBS, C_fill: p.CFill, X_fill: p.XFill,
-		Overflow: p.Overflow, Meter: uint8(p.Meter), Aware: flag(p.Aware), Coupling: flag(p.Coupling),
-	}
-}
-
-func profileFromKernel(k *bpf.PolicerProfile) marker.Profile {
-	return marker.Profile{
-		CIR: k.Cir, XIR: k.Xir, CBS: k.Cbs, XBS: k.Xbs, CFill: k.C_fill, XFill: k.X_fill,
-		Overflow: k.Overflow, Meter: marker.MeterType(k.Meter), Aware: k.Aware != 0, Coupling: k.Coupling != 0,
-	}
-}
-
 // About is what an attachment is.
 type About struct {
 	Device   string // its name when it was attached
@@ -241,9 +157,9 @@ func (m *Maps) ReadAbout() (About, error) {
 	}, nil
 }
 
-// Stats reads the counters of the plan's first n classes and of the port, summed over all CPUs.
-func (m *Maps) Stats(n int) (marker.Stats, error) {
-	s := marker.Stats{Classes: make([]marker.ClassStats, n)}
+// Stats reads the counters of the port and of the plan's classes, in their order, summed over all CPUs.
+func (m *Maps) Stats(plan *marker.Plan) (marker.Stats, error) {
+	s := marker.Stats{Classes: make([]marker.ClassStats, len(plan.Classes))}
 	var port []bpf.PolicerPortStats
 	if err := m.PortStats.Lookup(uint32(0), &port); err != nil {
 		return s, fmt.Errorf("read map %s: %w", m.PortStats, err)
@@ -253,11 +169,12 @@ func (m *Maps) Stats(n int) (marker.Stats, error) {
 		s.Port.NotIP += port[i].NotIp
 		s.Port.Malformed += port[i].Malformed
 		s.Port.LongChain += port[i].LongChain
+		s.Port.Unread += port[i].Unread
 	}
 	for class := range s.Classes {
 		c := &s.Classes[class]
 		var perCPU []bpf.PolicerClassStats
-		if err := m.ClassStats.Lookup(uint32(class), &perCPU); err != nil {
+		if err := m.ClassStats.Lookup(uint32(plan.Classes[class].Stats), &perCPU); err != nil {
 			return s, fmt.Errorf("read map %s: %w", m.ClassStats, err)
 		}
 		for i := range perCPU {

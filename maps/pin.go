@@ -16,20 +16,25 @@ import (
 // shape is what a map must look like to be one of ours.
 type shape struct {
 	kind    ebpf.MapType
+	key     uintptr // bytes
 	value   uintptr // bytes
 	entries uint32  // 0: the table's shape says
 	flags   uint32
 }
 
+// maxPrefixes is the room for prefixes of both copies of the policy; what is not used takes no memory.
+const maxPrefixes = 1 << 22
+
 var shapes = map[string]shape{
-	"buckets":     {ebpf.Array, unsafe.Sizeof(bpf.PolicerSet{}), 0, unix.BPF_F_MMAPABLE},
-	"table":       {ebpf.Array, unsafe.Sizeof(bpf.PolicerTable{}), 1, 0},
-	"policies":    {ebpf.Array, unsafe.Sizeof(bpf.PolicerPolicy{}), 2, 0},
-	"profiles":    {ebpf.Array, unsafe.Sizeof(bpf.PolicerProfile{}), 0, 0},
-	"control":     {ebpf.Array, unsafe.Sizeof(bpf.PolicerControl{}), 1, 0},
-	"class_stats": {ebpf.PerCPUArray, unsafe.Sizeof(bpf.PolicerClassStats{}), marker.MaxClasses, 0},
-	"port_stats":  {ebpf.PerCPUArray, unsafe.Sizeof(bpf.PolicerPortStats{}), 1, 0},
-	"about":       {ebpf.Array, unsafe.Sizeof(bpf.PolicerAbout{}), 1, 0},
+	"buckets":     {ebpf.Array, 4, unsafe.Sizeof(bpf.PolicerSet{}), 0, unix.BPF_F_MMAPABLE},
+	"table":       {ebpf.Array, 4, unsafe.Sizeof(bpf.PolicerTable{}), 1, 0},
+	"policies":    {ebpf.Array, 4, unsafe.Sizeof(bpf.PolicerPolicy{}), 2, 0},
+	"profiles":    {ebpf.Array, 4, unsafe.Sizeof(bpf.PolicerProfile{}), 0, 0},
+	"prefixes":    {ebpf.LPMTrie, unsafe.Sizeof(bpf.PolicerPrefixKey{}), 4, maxPrefixes, unix.BPF_F_NO_PREALLOC},
+	"control":     {ebpf.Array, 4, unsafe.Sizeof(bpf.PolicerControl{}), 1, unix.BPF_F_MMAPABLE},
+	"class_stats": {ebpf.PerCPUArray, 4, unsafe.Sizeof(bpf.PolicerClassStats{}), marker.MaxClasses, 0},
+	"port_stats":  {ebpf.PerCPUArray, 4, unsafe.Sizeof(bpf.PolicerPortStats{}), 1, 0},
+	"about":       {ebpf.Array, 4, unsafe.Sizeof(bpf.PolicerAbout{}), 1, 0},
 }
 
 // Pin pins each map under its name in the folder dir of a bpffs.
@@ -72,11 +77,11 @@ func OpenPinned(dir string) (_ *Maps, err error) {
 }
 
 func (s shape) check(m *ebpf.Map) error {
-	is := shape{m.Type(), uintptr(m.ValueSize()), m.MaxEntries(), m.Flags()}
+	is := shape{m.Type(), uintptr(m.KeySize()), uintptr(m.ValueSize()), m.MaxEntries(), m.Flags()}
 	if s.entries == 0 {
 		is.entries = 0
 	}
-	if is != s || m.KeySize() != 4 {
+	if is != s {
 		return fmt.Errorf("%w: map %s", ErrLayout, m)
 	}
 	return nil

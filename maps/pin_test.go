@@ -20,7 +20,7 @@ func TestShapes(t *testing.T) {
 	}
 	made := map[string]*ebpf.MapSpec{
 		"buckets": objects.Buckets, "table": objects.TableMap, "policies": objects.Policies,
-		"profiles": objects.Profiles, "control": objects.ControlMap, "class_stats": objects.ClassStatsMap,
+		"profiles": objects.Profiles, "prefixes": objects.Prefixes, "control": objects.ControlMap, "class_stats": objects.ClassStatsMap,
 		"port_stats": objects.PortStatsMap, "about": objects.AboutMap,
 	}
 	for name := range new(Maps).Named() {
@@ -29,11 +29,11 @@ func TestShapes(t *testing.T) {
 			t.Errorf("the object has no map %s", name)
 			continue
 		}
-		want := shape{m.Type, uintptr(m.ValueSize), m.MaxEntries, m.Flags}
+		want := shape{m.Type, uintptr(m.KeySize), uintptr(m.ValueSize), m.MaxEntries, m.Flags}
 		if s.entries == 0 {
 			want.entries = 0
 		}
-		if s != want || m.KeySize != 4 {
+		if s != want {
 			t.Errorf("%s: held to %+v, made as %+v", name, s, want)
 		}
 	}

@@ -43,6 +43,14 @@ func frameBytes(f *Frame, length uint32) uint32 {
 	return max(length, ethernetMin)
 }
 
+// wirePackets is how many packets a frame is on the wire, as far as it says so itself.
+func wirePackets(f *Frame) uint32 {
+	if f.GSOSize != 0 && f.GSOSegs != 0 {
+		return f.GSOSegs
+	}
+	return 1
+}
+
 func segmentCost(c *Class, f *Frame, p *packet, ip uint32) uint64 {
 	frame := ip
 	if f.Link == LinkEthernet {
@@ -52,7 +60,15 @@ func segmentCost(c *Class, f *Frame, p *packet, ip uint32) uint64 {
 }
 
 func costOf(c *Class, f *Frame, p *packet) (out cost) {
-	if f.GSOSize == 0 {
+	if p.family == FamilyNone {
+		frame := f.Length
+		if f.Link == LinkEthernet {
+			frame = frameBytes(f, f.Length)
+		}
+		out.packets = 1
+		out.bytes = uint64(f.Length)
+		out.cost = wireCost(c, int64(f.Length), int64(frame))
+	} else if f.GSOSize == 0 {
 		frame := p.ipLength
 		if f.Link == LinkEthernet {
 			frame = frameBytes(f, f.Length)
@@ -68,6 +84,7 @@ func costOf(c *Class, f *Frame, p *packet) (out cost) {
 		} else {
 			payload = 0
 		}
+		header -= uint32(p.jumbo)
 		segments := f.GSOSegs
 		if segments == 0 {
 			segments = (payload + f.GSOSize - 1) / f.GSOSize

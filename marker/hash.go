@@ -41,18 +41,14 @@ func (s *Seeds) hash(k *Key) uint64 {
 	return h ^ h>>32
 }
 
-// A hash's parts: two candidate sets, never the same, and a tag, never 0.
+// A hash's parts: a candidate set in each half of the table, and a tag, never 0.
 
 func hashLeft(h uint64, mask uint32) uint32 {
-	return uint32(h) & mask
+	return uint32(h) & (mask >> 1)
 }
 
 func hashRight(h uint64, mask uint32) uint32 {
-	right := uint32(h>>32) & mask
-	if right == hashLeft(h, mask) {
-		return right ^ 1
-	}
-	return right
+	return uint32(h>>32)&(mask>>1) + mask>>1 + 1
 }
 
 func hashTag(h uint64) uint8 {

@@ -35,9 +35,10 @@ func Unmetered(kind Kind) Outcome {
 // Mirror is the kernel program in user space: the same table, the same decisions. Not safe for
 // concurrent use.
 type Mirror struct {
-	plan  *Plan
-	table table
-	stats Stats
+	plan        *Plan // the last one applied
+	generations generations
+	table       table
+	stats       Stats // Classes by Class.Stats
 }
 
 // NewMirror makes the mirror of a program with this plan and these seeds. Returns an error that wraps
@@ -46,21 +47,31 @@ func NewMirror(plan *Plan, seeds Seeds) (*Mirror, error) {
 	if err := plan.Check(); err != nil {
 		return nil, err
 	}
-	return &Mirror{
+	m := &Mirror{
 		plan:  plan,
-		table: table{sets: make([]Set, plan.Geometry.Sets), seeds: seeds, plan: plan},
-		stats: Stats{Classes: make([]ClassStats, len(plan.Classes))},
-	}, nil
+		table: table{sets: make([]Set, plan.Geometry.Sets), seeds: seeds},
+		stats: Stats{Classes: make([]ClassStats, MaxClasses)},
+	}
+	parity := plan.Generation & 1
+	m.generations.active = parity
+	m.generations.plans[parity], m.generations.prefixes[parity] = plan, newPrefixTables(plan.Sets)
+	return m, nil
 }
 
-// Plan returns the mirror's plan.
+// Plan returns the plan that was applied last.
 func (m *Mirror) Plan() *Plan { return m.plan }
 
 // Sets returns the table's sets, in place.
 func (m *Mirror) Sets() []Set { return m.table.sets }
 
-// Stats returns the counters, in place.
-func (m *Mirror) Stats() *Stats { return &m.stats }
+// Stats returns the counters, those of the classes as in the plan that was applied last.
+func (m *Mirror) Stats() *Stats {
+	s := &Stats{Port: m.stats.Port, Classes: make([]ClassStats, len(m.plan.Classes))}
+	for i := range m.plan.Classes {
+		s.Classes[i] = m.stats.Classes[m.plan.Classes[i].Stats]
+	}
+	return s
+}
 
 // OnForget has f told of each bucket that is about to be forgotten, so that its counters can be kept.
 func (m *Mirror) OnForget(f func(*Slot)) { m.table.forgetting = f }
@@ -69,49 +80,20 @@ func (m *Mirror) OnForget(f func(*Slot)) { m.table.forgetting = f }
 type Seen struct {
 	IP   bool      // it is IP and not malformed: the rest holds
 	Flow KeyFields // of its flow: addresses, protocol, ports
-	Key  KeyFields // of its class's first bucket; zero without a class
 	DSCP uint8
 }
 
 // See reads a frame without policing it.
-func See(plan *Plan, f *Frame) Seen {
+func See(f *Frame) Seen {
 	var p packet
 	if parseFrame(f, &p) != parsedIP {
 		return Seen{}
 	}
 	s := Seen{IP: true, DSCP: p.dscp, Flow: p.key.Fields()}
-	s.Flow.Kind = p.ipv6 << 7
-	if class := classify(plan, &p); class < MaxClasses {
-		k := plan.Classes[class].Meters[0].key(&p)
-		s.Key = k.Fields()
+	if p.family == FamilyIPv6 {
+		s.Flow.Kind = kindIPv6
 	}
 	return s
-}
-
-// holdKeyed finds or makes the bucket of a key.
-func (m *Mirror) holdKeyed(meter *Meter, p *packet, now uint64) held {
-	stage := &m.plan.Geometry.Stages[0]
-	k := meter.key(p)
-	h := m.table.seeds.hash(&k)
-	left := stage.Base + hashLeft(h, stage.Mask)
-	right := stage.Base + hashRight(h, stage.Mask)
-	tag := hashTag(h)
-
-	if i := m.table.sets[left].find(&k, tag); i >= 0 {
-		return held{set: left, slot: uint32(i)}
-	}
-	if i := m.table.sets[right].find(&k, tag); i >= 0 {
-		return held{set: right, slot: uint32(i)}
-	}
-	return m.table.insert(&k, meter, left, right, tag, now)
-}
-
-// judge judges and pays in a bucket.
-func (m *Mirror) judge(slot *Slot, p *Profile, now uint64, c *cost, arrival Color) (color Color, clockBack bool) {
-	color, clockBack = p.Judge(&slot.Bucket, now, c.cost*Nano, arrival)
-	slot.Packets[color] += uint64(c.packets)
-	slot.Bytes[color] += c.bytes
-	return color, clockBack
 }
 
 // act does the action and reports whether the packet is dropped.
@@ -119,77 +101,74 @@ func act(f *Frame, p *packet, a *Action) bool {
 	if a.Verbs&VerbDrop != 0 {
 		return true
 	}
-	if a.Verbs&VerbDSCP != 0 {
-		remark(f, p, a.DSCP)
+	if a.Verbs&VerbMark != 0 {
+		f.Mark = a.Mark
+	}
+	if a.Verbs&VerbPriority != 0 {
+		f.Priority = a.Priority
+	}
+	if a.Verbs&(VerbDSCP|VerbCE) != 0 {
+		remark(f, p, actionTOS(a, p.tos))
 	}
 	return false
 }
 
-// Packet polices one frame at now (ns), and marks its bytes in place.
+// Packet polices one frame at now (ns), and marks it in place.
 func (m *Mirror) Packet(f *Frame, now uint64) Outcome {
+	plan, prefixes, generation := m.generations.inForce(now)
 	var p packet
-	switch parseFrame(f, &p) {
-	case parsedNotIP:
-		m.stats.Port.NotIP++
-		return Unmetered(NotIP)
-	case parsedMalformed:
+	parsed := parseFrame(f, &p)
+	if parsed == parsedNotIP {
+		p.family = FamilyNone
+	} else if parsed != parsedIP {
 		m.stats.Port.Malformed++
 		out := Unmetered(Malformed)
-		out.Dropped = m.plan.Malformed.Verbs&VerbDrop != 0
+		out.Dropped = plan.Malformed.Verbs&VerbDrop != 0
 		return out
 	}
 	if p.longChain {
 		m.stats.Port.LongChain++
 	}
 
-	class := classify(m.plan, &p)
+	class := classify(plan, prefixes, &p, f.Mark)
 	if class >= MaxClasses {
-		m.stats.Port.Unmatched += uint64(f.wirePackets())
+		if parsed == parsedNotIP {
+			m.stats.Port.NotIP++
+			return Unmetered(NotIP)
+		}
+		m.stats.Port.Unmatched += uint64(wirePackets(f))
 		return Unmetered(Unmatched)
 	}
-	c := &m.plan.Classes[class]
-	counters := &m.stats.Classes[class]
-	meter := &c.Meters[0]
-	profile := &m.plan.Profiles[meter.Profile]
+	c := &plan.Classes[class]
+	counters := &m.stats.Classes[c.Stats]
 
 	cost := costOf(c, f, &p)
-	arrival := arrivalColor(c, p.dscp)
-	color, slot := m.meter(meter, profile, counters, &p, now, &cost, arrival)
-	counters.Packets[color] += uint64(cost.packets)
-	counters.Bytes[color] += cost.bytes
-	return Outcome{
+	arrival := Green
+	if parsed != parsedNotIP {
+		arrival = arrivalColor(c, p.dscp)
+	}
+	ch := chain{
+		now: now, nanobytes: cost.cost * Nano, bytes: cost.bytes, packets: cost.packets,
+		generation: generation, in: arrival,
+	}
+	m.meter(c, &p, &ch)
+	counters.ClockBack += uint64(ch.clockBack)
+	if ch.overflow {
+		counters.Overflow += uint64(cost.packets)
+	}
+	counters.Packets[ch.color] += uint64(cost.packets)
+	counters.Bytes[ch.color] += cost.bytes
+	out := Outcome{
 		Kind:    Metered,
-		Dropped: act(f, &p, &c.Actions[color]),
+		Dropped: act(f, &p, &c.Actions[ch.color]),
 		Arrival: arrival,
-		Color:   color,
+		Color:   ch.color,
 		Class:   uint16(class),
 		Cost:    cost.cost,
-		Slots:   [MaxChain]uint32{slot, NoSet, NoSet},
+		Slots:   [MaxChain]uint32{NoSet, NoSet, NoSet},
 	}
-}
-
-// meter finds the packet's bucket, judges and pays.
-func (m *Mirror) meter(meter *Meter, profile *Profile, counters *ClassStats, p *packet, now uint64, c *cost, arrival Color) (Color, uint32) {
-	h := held{set: meter.Reserved}
-	if meter.Per >= PerClass {
-		m.table.reserved(h.set, profile, meter.ID[0], meter.Profile, now)
-	} else {
-		h = m.holdKeyed(meter, p, now)
+	for i := range c.Meters {
+		out.Slots[i] = ch.held[i].set*SetSlots + ch.held[i].slot
 	}
-	color, clockBack := m.judge(&m.table.sets[h.set][h.slot], profile, now, c, arrival)
-	if clockBack {
-		counters.ClockBack++
-	}
-	if h.overflow {
-		counters.Overflow += uint64(c.packets)
-	}
-	return color, h.set*SetSlots + h.slot
-}
-
-// wirePackets is how many packets a frame is on the wire, as far as it says so itself.
-func (f *Frame) wirePackets() uint32 {
-	if f.GSOSize != 0 && f.GSOSegs != 0 {
-		return f.GSOSegs
-	}
-	return 1
+	return out
 }

@@ -60,6 +60,8 @@ type Frame struct {
 	GSOSize uint32 // of a super-packet: payload of each segment; else 0
 	GSOSegs uint32
 	Link    Link
+
+	Mark, Priority uint32 // the skb's: as it came, and afterwards as it was set
 }
 
 // packet is what the headers say.
@@ -69,15 +71,22 @@ type packet struct {
 	l4        uint32 // offset of the transport header
 	ipLength  uint32 // of the single packet, header included
 	l4Header  uint16 // of a super-packet: bytes of the transport header
+	jumbo     uint16 // of a super-packet: bytes of a jumbo header that never is on the wire
+	profile   uint32 // of the prefix set that classify found it in, or NoProfile
 	vlan      uint16 // outermost tag's VID; 0 none
-	ipv6      uint8
+	family    uint8  // FamilyIPv4, FamilyIPv6, FamilyNone
+	tos       uint8  // DSCP and ECN
 	dscp      uint8
+	ports     bool // the ports in the key are the packet's
 	fragment  bool
 	longChain bool
 	link      Link // what is at l3
 }
 
-const ipv4MFOffset = 0x3fff
+const (
+	ipv4MFOffset = 0x3fff
+	ipv6Jumbo    = 0xc2 // option: RFC 2675
+)
 
 // inSet reports whether a protocol is one of a set given as a bitmap.
 func inSet(proto uint8, first, third uint64) bool {
@@ -136,6 +145,7 @@ func parseTransport(f *Frame, p *packet, proto uint8) parsed {
 		return parsedIP
 	}
 	p.key[4] = transport(binary.NativeEndian.Uint32(f.Data[p.l4:]), proto)
+	p.ports = true
 	if f.GSOSize != 0 {
 		return parseSegmentHeader(f, p, proto)
 	}
@@ -161,6 +171,8 @@ func parseIPv4(f *Frame, p *packet) parsed {
 
 	p.key[0] = half(binary.NativeEndian.Uint32(ip[12:]))
 	p.key[2] = half(binary.NativeEndian.Uint32(ip[16:]))
+	p.family = FamilyIPv4
+	p.tos = ip[1]
 	p.dscp = ip[1] >> 2
 	p.fragment = binary.BigEndian.Uint16(ip[6:])&ipv4MFOffset != 0
 	p.l4 = p.l3 + header
@@ -188,8 +200,9 @@ func parseIPv6(f *Frame, p *packet) parsed {
 	p.key[1] = binary.NativeEndian.Uint64(ip[16:])
 	p.key[2] = binary.NativeEndian.Uint64(ip[24:])
 	p.key[3] = binary.NativeEndian.Uint64(ip[32:])
-	p.ipv6 = 1
-	p.dscp = ip[0]&0xf<<2 | ip[1]>>6
+	p.family = FamilyIPv6
+	p.tos = ip[0]&0xf<<4 | ip[1]>>4
+	p.dscp = p.tos >> 2
 
 	// An extension header belongs to the packet: it is cut short by the packet's end as well.
 	limit := min(p.l3+p.ipLength, uint32(len(f.Data)))
@@ -203,6 +216,11 @@ func parseIPv6(f *Frame, p *packet) parsed {
 		size := (uint32(extension[1]) + 1) * 8
 		if next == protoAH {
 			size = (uint32(extension[1]) + 2) * 4
+		}
+		// The kernel puts one on super-packets beyond 64 KiB (BIG TCP); it goes again before they are
+		// cut into segments.
+		if f.GSOSize != 0 && payload == 0 && i == 0 && next == protoHopByHop && size == 8 && extension[2] == ipv6Jumbo {
+			p.jumbo = 8
 		}
 		next = extension[0]
 		off += size

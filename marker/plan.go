@@ -1,22 +1,25 @@
 package marker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 )
 
 // What a policy holds at most.
 const (
-	MaxClasses = 64
-	MaxChain   = 3 // meters in a class's chain
-	SetSlots   = 4
-	MinFlows   = 64
-	MaxFlows   = 1 << 26 // bucket slots: 8 GiB
-	SlotBytes  = 128
-	NoSet      = ^uint32(0)
-	NoClass    = 0xffff
-	MaxName    = 63 // bytes of a class's name
+	MaxClasses  = 64
+	MaxChain    = 3 // meters in a class's chain
+	SetSlots    = 4
+	MinFlows    = 64
+	MaxFlows    = 1 << 26 // bucket slots: 8 GiB
+	SlotBytes   = 128
+	NoSet       = ^uint32(0)
+	NoClass     = 0xffff
+	MaxName     = 63     // bytes of a class's name
+	MaxOverhead = 65_535 // bytes, either way
 )
 
 // Count says what a packet costs.
@@ -100,7 +103,10 @@ func NewMeter(family uint16, position int, per Per, prefix [2]int) Meter {
 	for version := range m.Mask {
 		var mask KeyFields
 		addr := prefixMask(prefix[version])
-		kind := uint8(per) | uint8(position)<<kindPositionShift
+		kind := uint8(per)
+		if per != PerInterface { // that one is its profile's alone
+			kind |= uint8(position) << kindPositionShift
+		}
 		if version == 1 && per <= PerDst {
 			kind |= kindIPv6
 		}
@@ -123,9 +129,20 @@ func NewMeter(family uint16, position int, per Per, prefix [2]int) Meter {
 
 // key is the key of a packet's bucket.
 func (m *Meter) key(p *packet) Key {
-	mask := &m.Mask[p.ipv6]
-	return Key{p.key[0] & mask[0], p.key[1] & mask[1], p.key[2] & mask[2], p.key[3] & mask[3],
-		p.key[4]&mask[4] | m.ID[p.ipv6]}
+	version := 0
+	if p.family == FamilyIPv6 {
+		version = 1
+	}
+	mask := &m.Mask[version]
+	k := Key{p.key[0] & mask[0], p.key[1] & mask[1], p.key[2] & mask[2], p.key[3] & mask[3],
+		p.key[4]&mask[4] | m.ID[version]}
+	switch m.Per {
+	case PerVLAN:
+		k[4] |= transport(networkOrder(p.vlan), 0)
+	case PerDSCP:
+		k[4] |= transport(networkOrder(uint16(p.dscp)), 0)
+	}
+	return k
 }
 
 // prefixMask is an address mask of n leading bits.
@@ -170,24 +187,42 @@ type Geometry struct {
 	Profiles uint32 // room for profiles in one copy of the policy
 }
 
-// NewGeometry returns the shape of a table of at least flows slots, rounded up to a power of two and
-// to MinFlows, with reserved more sets, and room for profiles.
-func NewGeometry(flows uint64, reserved, profiles int) (Geometry, error) {
+// NewGeometry returns the shape of a table of at least flows slots for each chain position that is keyed
+// (the least there is for the others), rounded up to a power of two and to MinFlows, with room for
+// profiles.
+func NewGeometry(flows uint64, keyed [MaxChain]bool, profiles int) (Geometry, error) {
 	if flows > MaxFlows {
 		return Geometry{}, fmt.Errorf("flows: %d bucket slots are too many: at most %d (%d GiB)",
 			flows, MaxFlows, uint64(MaxFlows)*SlotBytes>>30)
 	}
-	if flows < MinFlows {
-		flows = MinFlows
+	flows = max(flows, MinFlows)
+	g := Geometry{Profiles: uint32(profiles)}
+	for i := range g.Stages {
+		sets := uint32(1) << bits.Len64((MinFlows-1)/SetSlots)
+		if keyed[i] {
+			sets = uint32(1) << bits.Len64((flows-1)/SetSlots)
+		}
+		g.Stages[i] = Stage{Base: g.Reserved, Mask: sets - 1}
+		g.Reserved += sets
 	}
-	sets := uint32(1) << bits.Len64((flows-1)/SetSlots)
-	g := Geometry{Reserved: sets, Sets: sets + uint32(reserved), Profiles: uint32(profiles)}
-	g.Stages[0].Mask = sets - 1
+	g.Sets = g.Reserved + (1+MaxChain)*g.Profiles
 	return g, nil
 }
 
-// Flows returns the bucket slots of the table.
-func (g Geometry) Flows() uint64 { return uint64(g.Reserved) * SetSlots }
+// ReservedSet is the set of the bucket that a compiled profile has for itself, from PerClass on.
+func (g Geometry) ReservedSet(profile uint32) uint32 { return g.Reserved + profile }
+
+// OverflowSet is the set of a compiled profile's overflow bucket. Later positions stand behind earlier
+// ones, and all behind the reserved sets: that is the order of locks.
+func (g Geometry) OverflowSet(position int, profile uint32) uint32 {
+	return g.Reserved + uint32(1+position)*g.Profiles + profile
+}
+
+// Flows returns the bucket slots of the first chain position.
+func (g Geometry) Flows() uint64 { return (uint64(g.Stages[0].Mask) + 1) * SetSlots }
+
+// Slots returns all bucket slots that keys share.
+func (g Geometry) Slots() uint64 { return uint64(g.Reserved) * SetSlots }
 
 // Bytes returns the memory of the table.
 func (g Geometry) Bytes() uint64 { return uint64(g.Sets) * SetSlots * SlotBytes }
@@ -215,32 +250,98 @@ func (p *Plan) Check() error {
 	switch {
 	case len(p.Classes) > MaxClasses:
 		return fmt.Errorf("%w: %d classes: at most %d", ErrPlan, len(p.Classes), MaxClasses)
+	case len(p.Rules) > MaxRules:
+		return fmt.Errorf("%w: %d rules: at most %d", ErrPlan, len(p.Rules), MaxRules)
 	case len(p.Profiles) > int(g.Profiles):
 		return fmt.Errorf("%w: %d profiles: room for %d", ErrPlan, len(p.Profiles), g.Profiles)
-	case g.Sets < g.Reserved || uint64(g.Stages[0].Base)+uint64(g.Stages[0].Mask) >= uint64(g.Reserved):
+	}
+	end := uint64(0)
+	for _, s := range g.Stages {
+		if uint64(s.Base) != end || s.Mask&(s.Mask+1) != 0 || s.Mask == 0 {
+			return fmt.Errorf("%w: the table's sets do not fit: %+v", ErrPlan, g)
+		}
+		end += uint64(s.Mask) + 1
+	}
+	if end != uint64(g.Reserved) || uint64(g.Sets) != end+(1+MaxChain)*uint64(g.Profiles) {
 		return fmt.Errorf("%w: the table's sets do not fit: %+v", ErrPlan, g)
 	}
-	reserved := func(set uint32) bool { return set >= g.Reserved && set < g.Sets }
-	for i, profile := range p.Profiles {
-		if !reserved(profile.Overflow) {
-			return fmt.Errorf("%w: profile %d: overflow set %d is not reserved", ErrPlan, i, profile.Overflow)
+	profile := func(i uint32, what string) error {
+		if i != NoProfile && int(i) >= len(p.Profiles) {
+			return fmt.Errorf("%w: %s: no profile %d", ErrPlan, what, i)
+		}
+		return nil
+	}
+	for i, r := range p.Rules {
+		if int(r.Class) >= len(p.Classes) || int(r.SrcSet) > len(p.Sets) || int(r.DstSet) > len(p.Sets) {
+			return fmt.Errorf("%w: rule %d: no class %d, or no prefix set %d or %d", ErrPlan, i, r.Class, r.SrcSet, r.DstSet)
+		}
+	}
+	for _, s := range p.Sets {
+		for _, e := range s.Entries {
+			if err := profile(e.Profile, s.Name); err != nil {
+				return err
+			}
+		}
+	}
+	overflow := [MaxChain]bool{}
+	for i := range p.Profiles {
+		set := p.Profiles[i].Overflow
+		position := -1
+		for at := range overflow {
+			if set == g.OverflowSet(at, uint32(i)) {
+				position = at
+			}
+		}
+		if position < 0 {
+			return fmt.Errorf("%w: profile %d: overflow set %d is not its own", ErrPlan, i, set)
 		}
 	}
 	for _, c := range p.Classes {
-		if len(c.Meters) != 1 {
-			return fmt.Errorf("%w: class %s: %d meters: this version takes one", ErrPlan, c.Name, len(c.Meters))
+		if len(c.Meters) == 0 || len(c.Meters) > MaxChain {
+			return fmt.Errorf("%w: class %s: %d meters: from 1 to %d", ErrPlan, c.Name, len(c.Meters), MaxChain)
 		}
 		if len(c.Name) > MaxName {
 			return fmt.Errorf("%w: class %s: the name is too long: at most %d bytes", ErrPlan, c.Name, MaxName)
 		}
-		for _, m := range c.Meters {
-			if int(m.Profile) >= len(p.Profiles) {
+		if c.Overhead < -MaxOverhead || c.Overhead > MaxOverhead {
+			return fmt.Errorf("%w: class %s: overhead %d: at most %d", ErrPlan, c.Name, c.Overhead, MaxOverhead)
+		}
+		for _, a := range c.Actions {
+			if a.DSCP > 63 {
+				return fmt.Errorf("%w: class %s: DSCP %d: at most 63", ErrPlan, c.Name, a.DSCP)
+			}
+		}
+		if c.Stats >= MaxClasses {
+			return fmt.Errorf("%w: class %s: no counters %d", ErrPlan, c.Name, c.Stats)
+		}
+		for i, m := range c.Meters {
+			if m.Profile == NoProfile || int(m.Profile) >= len(p.Profiles) {
 				return fmt.Errorf("%w: class %s: no profile %d", ErrPlan, c.Name, m.Profile)
 			}
-			if m.Per >= PerClass && !reserved(m.Reserved) {
-				return fmt.Errorf("%w: class %s: set %d is not reserved", ErrPlan, c.Name, m.Reserved)
+			if m.Per >= PerClass && m.Reserved != g.ReservedSet(m.Profile) {
+				return fmt.Errorf("%w: class %s: set %d is not reserved for profile %d", ErrPlan, c.Name, m.Reserved, m.Profile)
+			}
+			if m.Per < PerClass && p.Profiles[m.Profile].Overflow != g.OverflowSet(i, m.Profile) {
+				return fmt.Errorf("%w: class %s: the overflow bucket of meter %d is not of its position", ErrPlan, c.Name, i+1)
+			}
+			for j := range c.Meters[:i] {
+				if m.Per >= PerClass && c.Meters[j].Per >= PerClass && m.Reserved == c.Meters[j].Reserved {
+					return fmt.Errorf("%w: class %s: meters %d and %d have the same bucket", ErrPlan, c.Name, j+1, i+1)
+				}
 			}
 		}
 	}
 	return nil
+}
+
+// LockOrder returns the positions of a class's meters with a reserved set, by ascending set.
+func (c *Class) LockOrder() []int {
+	var order []int
+	for i, m := range c.Meters {
+		if m.Per >= PerClass {
+			order = append(order, i)
+		}
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(c.Meters[a].Reserved, c.Meters[b].Reserved) })
+	return order
 }

@@ -67,6 +67,7 @@ type Profile struct {
 	Meter        MeterType
 	Aware        bool
 	Coupling     bool
+	Gone         bool   // no packet will ask for its buckets again
 	Name         string // of the policy's profile, for people
 }
 

@@ -12,28 +12,39 @@ func checksumUpdate(checksum, old, new uint16) uint16 {
 	return ^uint16(sum)
 }
 
-func remarkIPv4(ip []byte, dscp uint8) {
+func remarkIPv4(ip []byte, tos uint8) {
 	old := binary.BigEndian.Uint16(ip)
-	ip[1] = dscp<<2 | ip[1]&3
+	ip[1] = tos
 	checksum := checksumUpdate(binary.BigEndian.Uint16(ip[10:]), old, binary.BigEndian.Uint16(ip))
 	binary.BigEndian.PutUint16(ip[10:], checksum)
 }
 
-func remarkIPv6(ip []byte, dscp uint8) {
-	ip[0] = ip[0]&0xf0 | dscp>>2
-	ip[1] = dscp&3<<6 | ip[1]&0x3f
+func remarkIPv6(ip []byte, tos uint8) {
+	ip[0] = ip[0]&0xf0 | tos>>4
+	ip[1] = tos<<4 | ip[1]&0x0f
 }
 
-// remark writes the packet's DSCP: those six bits and nothing else; ECN and flow label stay. A packet
-// that is already right is not written.
-func remark(f *Frame, p *packet, dscp uint8) {
-	if p.dscp == dscp {
+// remark writes the packet's DSCP and ECN, or CE alone: those bits and nothing else; the flow label and
+// every other bit stay. A packet that is already right is not written.
+func remark(f *Frame, p *packet, tos uint8) {
+	if p.tos == tos {
 		return
 	}
 	ip := f.Data[p.l3:]
-	if p.ipv6 != 0 {
-		remarkIPv6(ip[:40], dscp)
+	if p.family == FamilyIPv6 {
+		remarkIPv6(ip[:40], tos)
 	} else {
-		remarkIPv4(ip[:20], dscp)
+		remarkIPv4(ip[:20], tos)
 	}
+}
+
+// actionTOS is the DSCP and ECN that a packet of this tos gets by an action.
+func actionTOS(a *Action, tos uint8) uint8 {
+	if a.Verbs&VerbCE != 0 && tos&3 != 0 {
+		return tos | 3
+	}
+	if a.Verbs&VerbDSCP != 0 {
+		return a.DSCP<<2 | tos&3
+	}
+	return tos
 }

@@ -16,6 +16,7 @@ type PortStats struct {
 	NotIP     uint64
 	Malformed uint64
 	LongChain uint64 // IPv6 with more extension headers than are walked; still policed
+	Unread    uint64 // headers that the kernel could not pull within reach, for want of memory: dropped
 }
 
 // Stats are all counters of an attachment.

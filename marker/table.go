@@ -30,7 +30,6 @@ func (s *Set) forgot() *uint64 { return (*uint64)(unsafe.Pointer(&s[1].Lock)) }
 type table struct {
 	sets  []Set
 	seeds Seeds
-	plan  *Plan
 
 	forgetting func(*Slot) // told of each bucket about to be forgotten; may be nil
 }
@@ -46,26 +45,21 @@ func (s *Set) find(k *Key, tag uint8) int {
 	return -1
 }
 
-// slotProfile is the profile by which a slot's tokens were last counted.
-func (t *table) slotProfile(slot *Slot) *Profile {
-	return &t.plan.Profiles[slot.Profile]
-}
-
-// forgettable reports whether a slot may be forgotten: refilled to now, it holds every one of its
-// bursts in full.
-func (t *table) forgettable(slot *Slot, now uint64) bool {
-	p := t.slotProfile(slot)
-	b := slot.Bucket
-	p.Refill(&b, now)
-	return p.Full(&b)
-}
-
-// room is a set's room at now: bit i, slot i is empty; bit 4 + i, it is taken but forgettable.
-func (t *table) room(s *Set, now uint64) (room uint32) {
+// room is a set's room at now: bit i, slot i is empty; bit 4 + i, it is taken but forgettable: brought to
+// this generation and refilled to now, it holds every one of its bursts in full, or nobody will ask for it
+// again.
+func (m *Mirror) room(s *Set, now uint64, generation uint32) (room uint32) {
 	for i := range s {
 		if s.Tag(i) == 0 {
 			room |= 1 << i
-		} else if t.forgettable(&s[i], now) {
+			continue
+		}
+		slot := &s[i]
+		b := slot.Bucket
+		m.generations.bring(&b, slot.Profile, slot.Generation, generation)
+		p := m.generations.profile(slot.Profile, newer(slot.Generation, generation))
+		p.Refill(&b, now)
+		if p.Gone || p.Full(&b) {
 			room |= 1 << (SetSlots + i)
 		}
 	}
@@ -103,68 +97,89 @@ func (slot *Slot) init(k *Key, profile, generation uint32) {
 	slot.Generation = generation
 }
 
-// reserved is the bucket of a reserved set: on its first use it is full as of now.
-func (t *table) reserved(set uint32, p *Profile, id uint64, profile uint32, now uint64) *Slot {
+// reserved is the bucket of a reserved set. On its first use, or where it was another class's that is gone,
+// it is full as of now.
+func (t *table) reserved(set uint32, p *Profile, id uint64, profile, generation uint32, now uint64) *Slot {
 	slot := &t.sets[set][0]
-	if slot.Tags == 0 {
-		slot.init(&Key{4: id}, profile, t.plan.Generation)
+	if slot.Tags == 0 || slot.Key[4] != id {
+		slot.init(&Key{4: id}, profile, generation)
 		p.Init(&slot.Bucket, now)
 		slot.Tags = 1
 	}
 	return slot
 }
 
-// held is a packet's bucket.
+// held is one meter's bucket of a packet.
 type held struct {
 	set      uint32
 	slot     uint32
-	overflow bool
+	profile  uint32
+	overflow bool   // it is the overflow bucket: there is no room for the key
+	forgot   uint64 // overflow: when one of the key's candidates last forgot a bucket
 }
 
 // insert makes the bucket of a key that is in neither of its candidate sets.
-func (t *table) insert(k *Key, m *Meter, left, right uint32, tag uint8, now uint64) held {
-	p := &t.plan.Profiles[m.Profile]
-	overflow := &t.sets[p.Overflow]
+func (m *Mirror) insert(k *Key, tag uint8, id uint64, left, right uint32, now uint64, generation uint32, h *held) {
+	t := &m.table
+	p := m.generations.profile(h.profile, generation)
 
 	// The key itself may have been forgotten at a time that this packet's clock has not reached:
 	// nothing it gets now earns before that.
 	forgot := max(*t.sets[left].forgot(), *t.sets[right].forgot())
-	room := t.room(&t.sets[left], now)
-	rightRoom := t.room(&t.sets[right], now)
-	set := left
+	room := m.room(&t.sets[left], now, generation)
+	rightRoom := m.room(&t.sets[right], now, generation)
+	h.set = left
 	if roomSize(rightRoom) > roomSize(room) {
 		room = rightRoom
-		set = right
+		h.set = right
 	}
 
 	if room == 0 {
-		slot := t.reserved(p.Overflow, p, m.ID[0], m.Profile, now)
-		if slot.Bucket.Last < forgot {
-			p.Refill(&slot.Bucket, now)
-			slot.Bucket.Last = max(slot.Bucket.Last, forgot)
-		}
-		return held{set: p.Overflow, overflow: true}
+		h.set, h.slot, h.overflow, h.forgot = p.Overflow, 0, true, forgot
+		return
 	}
 
 	// A new bucket holds what its overflow bucket does, since the key may have spent there.
 	var b Bucket
 	p.Init(&b, now)
-	if overflow[0].Tags != 0 {
-		b = overflow[0].Bucket
+	if o := &t.sets[p.Overflow][0]; o.Tags != 0 && o.Key[4] == id {
+		b = o.Bucket
+		m.generations.bring(&b, h.profile, o.Generation, generation)
 		p.Refill(&b, now)
 	}
 	b.Last = max(b.Last, forgot)
 	at := roomSlot(room)
-	s := &t.sets[set]
+	s := &t.sets[h.set]
 	slot := &s[at]
 	if room&0x0f == 0 {
-		*s.forgot() = max(*s.forgot(), now)
+		*s.forgot() = max(*s.forgot(), now, slot.Bucket.Last)
 		if t.forgetting != nil {
 			t.forgetting(slot)
 		}
 	}
-	slot.init(k, m.Profile, t.plan.Generation)
+	slot.init(k, h.profile, generation)
 	slot.Bucket = b
 	s[0].Tags = s[0].Tags&^(0xff<<(8*at)) | uint32(tag)<<(8*at)
-	return held{set: set, slot: uint32(at)}
+	h.slot = uint32(at)
+}
+
+// hold finds or makes the bucket of a packet's key in the table; h.profile is the packet's.
+func (m *Mirror) hold(p *packet, meter *Meter, position int, now uint64, generation uint32, h *held) {
+	t := &m.table
+	k := meter.key(p)
+	hash := t.seeds.hash(&k)
+	stage := &m.plan.Geometry.Stages[position]
+	left := stage.Base + hashLeft(hash, stage.Mask)
+	right := stage.Base + hashRight(hash, stage.Mask)
+	tag := hashTag(hash)
+
+	if i := t.sets[left].find(&k, tag); i >= 0 {
+		h.set, h.slot = left, uint32(i)
+		return
+	}
+	if i := t.sets[right].find(&k, tag); i >= 0 {
+		h.set, h.slot = right, uint32(i)
+		return
+	}
+	m.insert(&k, tag, meter.ID[0], left, right, now, generation, h)
 }

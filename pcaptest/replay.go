@@ -115,7 +115,7 @@ func ReplayCapture(ctx context.Context, file string, o ReplayOptions) (*Replay, 
 		f := frameOf(&p, len(p.Data))
 		if o.Each != nil {
 			// The mirror marks in place; the packet stays as it was captured.
-			step = Step{Packet: &p, Frame: &f, Seen: marker.See(o.Plan, &f)}
+			step = Step{Packet: &p, Frame: &f, Seen: marker.See(&f)}
 			data = append(data[:0], f.Data...)
 			f.Data = data
 		}

@@ -16,6 +16,8 @@ type Side interface {
 	Set(i uint32, out *marker.Set) error
 	// Stats reads all counters.
 	Stats() (marker.Stats, error)
+	// Apply changes the policy at now (ns).
+	Apply(plan *marker.Plan, now uint64) error
 	Close() error
 }
 
@@ -42,6 +44,9 @@ func (m *Mirror) Set(i uint32, out *marker.Set) error {
 // Stats implements Side.
 func (m *Mirror) Stats() (marker.Stats, error) { return *m.Mirror.Stats(), nil }
 
+// Apply implements Side.
+func (m *Mirror) Apply(plan *marker.Plan, now uint64) error { return m.Mirror.Apply(plan, now, 0) }
+
 // Close implements Side.
 func (m *Mirror) Close() error { return nil }
 
@@ -50,7 +55,8 @@ type Kernel struct {
 	Program *loader.Program
 	Runner  *loader.Runner
 	buckets *maps.Buckets
-	classes int
+	plan    *marker.Plan
+	changer *loader.Changer // nil before the first Apply
 }
 
 // NewKernel loads the kernel's side. Errors are loader.Load's.
@@ -63,7 +69,7 @@ func NewKernel(plan *marker.Plan, seeds marker.Seeds) (*Kernel, error) {
 	if err != nil {
 		return nil, errors.Join(err, program.Close())
 	}
-	return &Kernel{program, loader.NewRunner(program), buckets, len(plan.Classes)}, nil
+	return &Kernel{Program: program, Runner: loader.NewRunner(program), buckets: buckets, plan: plan}, nil
 }
 
 // Packet implements Side.
@@ -75,7 +81,29 @@ func (k *Kernel) Packet(f *marker.Frame, now uint64) (marker.Outcome, error) {
 func (k *Kernel) Set(i uint32, out *marker.Set) error { return k.buckets.Set(i, out) }
 
 // Stats implements Side.
-func (k *Kernel) Stats() (marker.Stats, error) { return k.Program.Maps.Stats(k.classes) }
+func (k *Kernel) Stats() (marker.Stats, error) { return k.Program.Maps.Stats(k.plan) }
+
+// Apply implements Side.
+func (k *Kernel) Apply(plan *marker.Plan, now uint64) error {
+	if k.changer == nil {
+		changer, err := loader.NewChanger(k.Program.Maps, true)
+		if err != nil {
+			return err
+		}
+		k.changer = changer
+	}
+	if err := k.changer.Apply(plan, now, 0); err != nil {
+		return err
+	}
+	k.plan = plan
+	return nil
+}
 
 // Close implements Side.
-func (k *Kernel) Close() error { return errors.Join(k.buckets.Close(), k.Program.Close()) }
+func (k *Kernel) Close() error {
+	errs := []error{k.buckets.Close(), k.Program.Close()}
+	if k.changer != nil {
+		errs = append(errs, k.changer.Close())
+	}
+	return errors.Join(errs...)
+}

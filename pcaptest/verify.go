@@ -120,6 +120,8 @@ func (v *verifier) packet(f marker.Frame, number int64, now uint64) (*Difference
 	v.fields = v.fields[:0]
 	v.outcome(want, got)
 	v.frame()
+	differ(v, "mark", mirrorFrame.Mark, kernelFrame.Mark)
+	differ(v, "priority", mirrorFrame.Priority, kernelFrame.Priority)
 	d := &Difference{}
 	for i, slot := range want.Slots {
 		if slot == marker.NoSet || slot != got.Slots[i] {
@@ -136,7 +138,7 @@ func (v *verifier) packet(f marker.Frame, number int64, now uint64) (*Difference
 		return nil, nil
 	}
 	d.Packet, d.Time, d.Fields = number, now, slices.Clone(v.fields)
-	if seen := marker.See(v.plan, &f); seen.IP {
+	if seen := marker.See(&f); seen.IP {
 		d.Flow = seen.Flow.String()
 	}
 	return d, nil

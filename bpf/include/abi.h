@@ -12,10 +12,11 @@
 
 #include "kernel.h"
 
-#define LAYOUT_VERSION 1 /* of every struct below; pinned with the table */
+#define LAYOUT_VERSION 2 /* of every struct below; pinned with the table */
 
 #define MAX_CLASSES 64
 #define MAX_CHAIN 3 /* meters in a class's chain */
+#define MAX_RULES 256
 #define SET_SLOTS 4
 #define HASH_SEEDS 11
 #define COST_MAX (1U << 24)	/* a packet's cost is clamped to this */
@@ -58,7 +59,17 @@ enum count {
 /* What is done to a packet, by its colour. Bits of struct action.verbs; none is `pass`. */
 enum verb {
 	VERB_DROP = 1,
-	VERB_DSCP = 2,
+	VERB_DSCP = 2,	   /* with VERB_CE: where the packet is not ECN-capable */
+	VERB_CE = 4,	   /* congestion experienced, if the packet is ECN-capable */
+	VERB_MARK = 8,	   /* the skb's mark */
+	VERB_PRIORITY = 16, /* the skb's priority */
+};
+
+/* Families that a rule takes: a set of bits. */
+enum family {
+	FAMILY_IPV4 = 1,
+	FAMILY_IPV6 = 2,
+	FAMILY_NONE = 4, /* what is not IP */
 };
 
 /* What became of a packet before any meter saw it. */
@@ -124,7 +135,8 @@ struct profile {
 	u8 meter;	/* enum meter_type */
 	u8 aware;	/* 1: looks at the arrival colour */
 	u8 coupling;	/* 1: E also gets what C cannot hold (rfc4115) */
-	u8 pad;
+	u8 gone;	/* 1: no packet will ask for its buckets again */
+	u8 name[32];	/* for people */
 };
 
 /* One meter of a class's chain: whose bucket, by which profile. */
@@ -133,8 +145,11 @@ struct meter {
 	u64 id[2];	    /* kind and class, in place for word[4]: IPv4, IPv6 */
 	u32 profile;
 	u32 reserved; /* reserved set of the bucket, from PER_CLASS on */
+	u16 family;   /* the number in id */
 	u8 per;	      /* enum per */
-	u8 pad[7];
+	u8 position;  /* in the chain */
+	u8 prefix[2]; /* leading bits of an IPv4 and an IPv6 address that count, for people */
+	u8 pad[2];
 };
 
 struct action {
@@ -153,23 +168,67 @@ struct class {
 	s64 overhead;	/* added to each packet's cost */
 	u8 chain;	/* meters used */
 	u8 count;	/* enum count */
-	u8 pad[6];
+	u8 stats;	/* index of its counters */
+	u8 order[MAX_CHAIN]; /* positions of the meters with a reserved set, by ascending set; else 0xff */
+	u8 pad[2];
 	u8 name[64];
 };
 
-/* The whole policy. Never edited in place: a fresh copy is written, then control.active switched. */
-struct policy {
-	u32 generation;
-	u32 profiles; /* index of this copy's first profile */
-	u16 classes;
-	u8 malformed; /* enum verb: VERB_DROP, or 0: let through */
-	u8 pad[5];
-	struct class class[MAX_CLASSES];
+/* A prefix, as the two words of a key's address. */
+struct address_match {
+	u64 want[2]; /* address & mask == want */
+	u64 mask[2];
 };
 
+/* One way to match a class: all of it must hold. The first rule that matches decides. */
+struct rule {
+	struct address_match src;
+	struct address_match dst;
+	u64 proto[4]; /* bit p: protocol p is taken */
+	u64 dscp;     /* bit d: DSCP d is taken */
+	u32 mark;
+	u32 mark_mask; /* 0: any */
+	u32 src_set;   /* prefix set that must hold the address; 0 none */
+	u32 dst_set;
+	u16 sport[2]; /* from, to */
+	u16 dport[2];
+	u16 vlan[2]; /* an untagged packet is of VLAN 0 */
+	u16 class;
+	u8 families; /* enum family */
+	u8 fragment; /* bit 0: what is no fragment; bit 1: fragments */
+	u8 ports;    /* 1: a packet without ports does not match */
+	u8 pad[7];
+};
+
+/* A prefix of a set; the longest that holds an address is its answer. */
+struct prefix_key {
+	u32 length; /* 32 for the set, and the prefix's bits */
+	u32 set;
+	u8 address[16];
+};
+
+#define NO_PROFILE U32_MAX /* the prefix brings no profile of its own */
+
+/* The whole policy. Never edited in place: a fresh copy is written, then control.active switched. */
+struct policy {
+	u32 generation; /* its parity is the copy's index */
+	u16 classes;
+	u16 rules;
+	u64 since;    /* when it took over */
+	u8 malformed; /* enum verb: VERB_DROP, or 0: let through */
+	u8 pad;
+	u16 next_family; /* the first meter.family that was never used */
+	u32 pad2;
+	struct class class[MAX_CLASSES];
+	struct rule rule[MAX_RULES];
+};
+
+/*
+ * Which copy is in force; past the deadline, if there is one, the other is, as the next generation. One
+ * word, so that both change at once: deadline (ns; 0 none) << 1 | copy.
+ */
 struct control {
-	u32 active; /* index of the policy in force */
-	u32 pad;
+	u64 word;
 };
 
 /* Where a chain position's buckets stand among the sets. */
@@ -217,6 +276,7 @@ struct port_stats {
 	u64 not_ip;
 	u64 malformed;
 	u64 long_chain; /* IPv6 with more extension headers than are walked; still policed */
+	u64 unread;	/* headers that could not be pulled within reach, for want of memory: dropped */
 };
 
 /*
@@ -228,6 +288,12 @@ enum replay_in {
 	REPLAY_CAPTURED = 1, /* bytes of the frame that count; the rest is padding */
 	REPLAY_LENGTH = 2,   /* the frame's true length */
 	REPLAY_VLAN = 3,     /* offloaded tag: 1 << 16 | TCI; 0 none */
+};
+
+/* What the settling program is told, in cb[]: the sets to settle. */
+enum settle_in {
+	SETTLE_FROM = 0,
+	SETTLE_COUNT = 1,
 };
 enum replay_link {
 	LINK_ETHERNET = 0,
@@ -249,7 +315,9 @@ TO_GO(enum per, per);
 TO_GO(enum count, count);
 TO_GO(enum verb, verb);
 TO_GO(enum kind, kind);
+TO_GO(enum family, family);
 TO_GO(enum replay_in, replay_in);
+TO_GO(enum settle_in, settle_in);
 TO_GO(enum replay_link, replay_link);
 TO_GO(enum replay_out, replay_out);
 TO_GO(struct key_fields, key_fields);
@@ -259,11 +327,13 @@ _Static_assert(sizeof(struct slot) == 128, "slot: two cache lines");
 _Static_assert(__builtin_offsetof(struct slot, bucket) == 48, "slot.bucket");
 _Static_assert(__builtin_offsetof(struct slot, profile) == 120, "slot.profile");
 _Static_assert(sizeof(struct set) == 512, "set");
-_Static_assert(sizeof(struct profile) == 56, "profile");
+_Static_assert(sizeof(struct profile) == 88, "profile");
 _Static_assert(sizeof(struct meter) == 112, "meter");
 _Static_assert(sizeof(struct action) == 16, "action");
 _Static_assert(sizeof(struct class) == 480, "class");
-_Static_assert(sizeof(struct policy) == 16 + 64 * 480, "policy");
+_Static_assert(sizeof(struct rule) == 144, "rule");
+_Static_assert(sizeof(struct prefix_key) == 24, "prefix_key");
+_Static_assert(sizeof(struct policy) == 24 + 64 * 480 + 256 * 144, "policy");
 _Static_assert(sizeof(struct table) == 128, "table");
 _Static_assert(sizeof(struct about) == 80, "about");
 _Static_assert(sizeof(struct class_stats) == 72, "class_stats");

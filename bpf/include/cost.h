@@ -51,6 +51,12 @@ static always_inline u32 frame_bytes(const struct frame *f, u32 length)
 	return length < ETHERNET_MIN ? ETHERNET_MIN : length;
 }
 
+/* How many packets a frame is on the wire, as far as it says so itself. */
+static always_inline u32 wire_packets(const struct frame *f)
+{
+	return f->gso_size && f->gso_segs ? f->gso_segs : 1;
+}
+
 static always_inline u64 segment_cost(const struct class *c, const struct frame *f,
 				      const struct packet *p, u32 ip)
 {
@@ -62,7 +68,13 @@ static always_inline void cost_of(const struct class *c, const struct frame *f,
 {
 	u32 header, payload, segments, full, rest;
 
-	if (!f->gso_size) {
+	if (p->family == FAMILY_NONE) {
+		cost->packets = 1;
+		cost->bytes = f->length;
+		cost->cost = wire_cost(c, f->length,
+				       f->link == LINK_ETHERNET ? frame_bytes(f, f->length) :
+								  f->length);
+	} else if (!f->gso_size) {
 		cost->packets = 1;
 		cost->bytes = p->ip_length;
 		cost->cost = wire_cost(c, p->ip_length,
@@ -72,6 +84,7 @@ static always_inline void cost_of(const struct class *c, const struct frame *f,
 		header = p->l4 - p->l3 + p->l4_header;
 		payload = f->length - p->l3;
 		payload = payload > header ? payload - header : 0;
+		header -= p->jumbo;
 		segments = f->gso_segs;
 		if (!segments)
 			segments = (payload + f->gso_size - 1) / f->gso_size;

@@ -34,17 +34,15 @@ static always_inline u64 hash_key(const struct key *k, const u64 *seeds)
 	return h ^ h >> 32;
 }
 
-/* A hash's parts: two candidate sets, never the same, and a tag, never 0. */
+/* A hash's parts: a candidate set in each half of the table, and a tag, never 0. */
 static always_inline u32 hash_left(u64 h, u32 mask)
 {
-	return (u32)h & mask;
+	return (u32)h & mask >> 1;
 }
 
 static always_inline u32 hash_right(u64 h, u32 mask)
 {
-	u32 right = (u32)(h >> 32) & mask;
-
-	return right == hash_left(h, mask) ? right ^ 1 : right;
+	return ((u32)(h >> 32) & mask >> 1) + (mask >> 1) + 1;
 }
 
 static always_inline u8 hash_tag(u64 h)

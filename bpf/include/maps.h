@@ -44,8 +44,35 @@ struct {
 	__type(value, struct profile);
 } profiles SEC(".maps");
 
+/* Prefix sets of both copies. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 22);
+	__type(key, struct prefix_key);
+	__type(value, u32); /* profile, or NO_PROFILE */
+} prefixes SEC(".maps");
+
+/* Answers of prefix sets, lossy: one that is not here, or is another's, costs time alone. */
+struct prefix_answer {
+	u64 address[2];
+	u32 set;
+	u32 generation;
+	u32 profile;
+	u32 found;
+};
+#define PREFIX_CACHE 4096
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, PREFIX_CACHE);
+	__type(key, u32);
+	__type(value, struct prefix_answer);
+} prefix_cache SEC(".maps");
+
+/* Written by user space in memory, in one go. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, u32);
 	__type(value, struct control);

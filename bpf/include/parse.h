@@ -52,12 +52,16 @@ struct packet {
 	u32 l3;		/* offset of the IP header */
 	u32 l4;		/* offset of the transport header */
 	u32 ip_length;	/* of the single packet, header included */
-	u8 ipv6;
+	u8 family; /* enum family */
+	u8 tos;	   /* DSCP and ECN */
 	u8 dscp;
 	u8 fragment;
+	u8 ports; /* 1: the ports in the key are the packet's */
 	u8 long_chain;
+	u32 profile;	/* of the prefix set that classify found it in, or NO_PROFILE */
 	u16 vlan; /* outermost tag's VID; 0 none */
 	u16 l4_header; /* of a super-packet: bytes of the transport header */
+	u16 jumbo;     /* of a super-packet: bytes of a jumbo header that never is on the wire */
 };
 
 struct vlan_tag {
@@ -93,14 +97,17 @@ struct ipv6_header {
 	__be16 length;
 	u8 next;
 	u8 hops;
-	u8 src[16];
-	u8 dst[16];
+	u64 src[2]; /* in whole words: as bytes they would be copied two at a time */
+	u64 dst[2];
 };
 
 struct ipv6_extension {
 	u8 next;
 	u8 length;
+	u8 option; /* hop-by-hop: type of the first option */
 };
+
+#define IPV6_JUMBO 0xc2 /* option: RFC 2675 */
 
 #define IPV4_MF_OFFSET 0x3fff
 
@@ -186,6 +193,7 @@ static always_inline enum parsed parse_transport(const struct reach *r, struct p
 	if (!ports)
 		return PARSED_BEYOND;
 	*(u32 *)&k->sport = *ports;
+	p->ports = 1;
 	if (f->gso_size)
 		return parse_segment_header(r, p, proto);
 	return PARSED_IP;
@@ -211,6 +219,8 @@ static always_inline enum parsed parse_ipv4(const struct reach *r, struct packet
 
 	*(u32 *)k->src = ip->src;
 	*(u32 *)k->dst = ip->dst;
+	p->family = FAMILY_IPV4;
+	p->tos = ip->tos;
 	p->dscp = ip->tos >> 2;
 	p->fragment = !!(ip->fragment & bpf_htons(IPV4_MF_OFFSET));
 	p->l4 = p->l3 + header;
@@ -220,7 +230,6 @@ static always_inline enum parsed parse_ipv4(const struct reach *r, struct packet
 static always_inline enum parsed parse_ipv6(const struct reach *r, struct packet *p)
 {
 	const struct frame *f = r->frame;
-	struct key_fields *k = (struct key_fields *)&p->key;
 	struct ipv6_header *ip = header_at(r, p->l3, sizeof(*ip));
 	struct ipv6_extension *extension;
 	u32 off, limit, size;
@@ -236,10 +245,13 @@ static always_inline enum parsed parse_ipv6(const struct reach *r, struct packet
 	if (p->l3 + p->ip_length > f->length)
 		return PARSED_MALFORMED;
 
-	__builtin_memcpy(k->src, ip->src, sizeof(k->src));
-	__builtin_memcpy(k->dst, ip->dst, sizeof(k->dst));
-	p->ipv6 = 1;
-	p->dscp = (ip->version_class & 0xf) << 2 | ip->class_flow >> 6;
+	p->key.word[0] = ip->src[0];
+	p->key.word[1] = ip->src[1];
+	p->key.word[2] = ip->dst[0];
+	p->key.word[3] = ip->dst[1];
+	p->family = FAMILY_IPV6;
+	p->tos = (ip->version_class & 0xf) << 4 | ip->class_flow >> 4;
+	p->dscp = p->tos >> 2;
 
 	/* An extension header belongs to the packet: it is cut short by the packet's end as well. */
 	limit = p->l3 + p->ip_length;
@@ -255,6 +267,11 @@ static always_inline enum parsed parse_ipv6(const struct reach *r, struct packet
 			return PARSED_BEYOND;
 		size = next == IPPROTO_AH ? (extension->length + 2) * 4 :
 					    (extension->length + 1) * 8;
+		/* The kernel puts one on super-packets beyond 64 KiB (BIG TCP); it goes again before
+		 * they are cut into segments. */
+		if (f->gso_size && !ip->length && !i && next == IPPROTO_HOPOPTS && size == 8 &&
+		    extension->option == IPV6_JUMBO)
+			p->jumbo = 8;
 		next = extension->next;
 		off += size;
 		if (off > limit)

@@ -18,6 +18,8 @@
 
 #include "hash.h"
 #include "meter.h"
+#include "parse.h"
+#include "settle.h"
 
 #define SPIN_SHORT 16
 #define SPIN_LOOP 4096 /* about 40 µs; then the packet is red and counted as contended */
@@ -109,47 +111,49 @@ static always_inline struct slot *set_slot(struct set *s, u64 i)
 	return &s->slots[i];
 }
 
-/* The profile by which a slot's tokens were last counted. */
-static always_inline struct profile *slot_profile(const struct slot *slot, const struct table *t)
+/* A profile of a generation's plan. Its copy is the generation's parity. */
+static always_inline struct profile *profile_at(const struct table *t, u32 profile, u32 generation)
 {
-	u32 index = slot->profile + (slot->generation & 1) * t->profiles;
+	u32 index = profile + (generation & 1) * t->profiles;
 
 	return bpf_map_lookup_elem(&profiles, &index);
 }
 
-/*
- * Whether a slot may be forgotten: refilled to now, it holds every one of its bursts in full. A
- * function of its own, as is set_room, so that the verifier walks its paths once.
- */
-__noinline int slot_forgettable(const struct slot *slot, u64 now)
+static always_inline struct table *table_get(void)
 {
-	struct profile *p;
-	struct bucket b;
-	struct table *t;
 	u32 zero = 0;
 
-	t = bpf_map_lookup_elem(&table_map, &zero);
-	if (!slot || !t)
-		return 0;
-	p = slot_profile(slot, t);
-	if (!p)
-		return 0;
-	b = slot->bucket;
-	meter_refill(p, &b, now);
-	return meter_full(p, &b);
+	return bpf_map_lookup_elem(&table_map, &zero);
 }
 
-/* A set's room at now: bit i, slot i is empty; bit 4 + i, it is taken but forgettable. */
-__noinline u32 set_room(const struct set *s, u64 now)
+/*
+ * A set's room at now: bit i, slot i is empty; bit 4 + i, it is taken but forgettable: brought to this
+ * generation and refilled to now, it holds every one of its bursts in full, or nobody will ask for it
+ * again. A function of its own, so that the verifier walks its paths once.
+ */
+__noinline u32 set_room(const struct set *s, u64 now, u32 generation)
 {
+	struct table *t = table_get();
+	const struct slot *slot;
+	struct profile *p;
+	struct bucket b;
 	u32 room = 0;
 
-	if (!s)
+	if (!s || !t)
 		return 0;
 	for (u32 i = 0; i < SET_SLOTS; i++) {
-		if (!(u8)(s->slots[0].tags >> 8 * i))
+		slot = &s->slots[i];
+		if (!(u8)(s->slots[0].tags >> 8 * i)) {
 			room |= 1 << i;
-		else if (slot_forgettable(&s->slots[i], now))
+			continue;
+		}
+		b = slot->bucket;
+		bucket_bring(&b, slot->profile, slot->generation, generation);
+		p = profile_at(t, slot->profile, newer(slot->generation, generation));
+		if (!p)
+			continue;
+		meter_refill(p, &b, now);
+		if (p->gone || meter_full(p, &b))
 			room |= 1 << (SET_SLOTS + i);
 	}
 	return room;
@@ -169,22 +173,6 @@ static always_inline u32 room_slot(u32 room)
 
 	return bits & 1 ? 0 : bits & 2 ? 1 : bits & 4 ? 2 : 3;
 }
-
-/* What a packet asks the table for where its key was not seen, and what it got. */
-struct request {
-	struct key key;
-	u64 id; /* word[4] of the reserved buckets' keys: kind and class alone */
-	u64 now;
-	u32 left; /* candidate sets */
-	u32 right;
-	u32 profile;
-	u32 generation;
-	u32 tag;
-	/* The answer. */
-	u32 overflow; /* 1: it is the overflow bucket */
-	u32 set;      /* the bucket's set, locked */
-	u32 slot;     /* and its slot there */
-};
 
 static always_inline int lock_at(u32 index)
 {
@@ -214,14 +202,17 @@ static always_inline void slot_init(struct slot *slot, const struct key *k, u32 
 	slot->generation = generation;
 }
 
-/* The bucket of a reserved set, which is locked: on its first use it is full as of now. */
+/*
+ * The bucket of a reserved set, which is locked. On its first use, or where it was another class's that
+ * is gone, it is full as of now.
+ */
 static always_inline struct slot *reserved_slot(struct set *s, const struct profile *p, u64 id,
 						u32 profile, u32 generation, u64 now)
 {
 	struct slot *slot = &s->slots[0];
 	struct key key = { .word[4] = id };
 
-	if (!slot->tags) {
+	if (!slot->tags || slot->key.word[4] != id) {
 		slot_init(slot, &key, profile, generation);
 		meter_init(p, &slot->bucket, now);
 		slot->tags = 1;
@@ -235,116 +226,169 @@ static always_inline u64 later(u64 a, u64 b)
 	return a > b ? a : b;
 }
 
+/* One meter's bucket of a packet, locked. */
+struct held {
+	u32 set;
+	u32 slot;
+	u32 profile;
+	u32 left; /* overflow: the key's candidates, locked too; else NO_SET */
+	u32 right;
+	u32 pad;
+	u64 forgot; /* overflow: when one of them last forgot a bucket */
+};
+
 /*
  * Finds or makes the bucket of a key that was not seen without a lock. Both candidates are locked
- * meanwhile, so that a key never has two slots; with overflow they still are when it returns.
+ * meanwhile, so that a key never has two slots. Without room they stay locked, until the packet is paid
+ * for in the overflow bucket: the key cannot be inserted meanwhile with tokens that are being spent.
  * Returns 1, or 0 where a lock could not be had in time: then none is held.
  */
-__noinline int table_insert(struct request *r)
+static always_inline int table_insert(const struct table *t, const struct key *k, u8 tag, u64 id,
+				      u64 now, u32 generation, struct held *h)
 {
-	u32 zero = 0, index, room, right_room, low, high, at;
-	struct set *left, *right, *s, *overflow;
-	struct profile *p;
-	struct bucket b;
+	struct profile *p = profile_at(t, h->profile, generation);
+	u32 left_at = h->left, right_at = h->right, room, right_room, at;
+	struct set *left = set_at(left_at), *right = set_at(right_at), *s, *overflow;
 	struct slot *slot;
-	struct table *t;
+	struct bucket b;
 	u64 forgot;
 	int i;
 
-	if (!r)
-		return 0;
-	r->overflow = 0;
-	t = bpf_map_lookup_elem(&table_map, &zero);
-	if (!t)
-		return 0;
-	index = r->profile + (r->generation & 1) * t->profiles;
-	p = bpf_map_lookup_elem(&profiles, &index);
-	left = set_at(r->left);
-	right = set_at(r->right);
+	h->left = NO_SET;
 	if (!p || !left || !right)
 		return 0;
 	overflow = set_at(p->overflow);
 	if (!overflow)
 		return 0;
-
-	low = r->left < r->right ? r->left : r->right;
-	high = r->left < r->right ? r->right : r->left;
-	if (!lock_at(low))
+	if (!set_lock(left, left_at)) /* the left one is the lower */
 		return 0;
-	if (!lock_at(high)) {
-		unlock_at(low);
+	if (!set_lock(right, right_at)) {
+		set_unlock(left);
 		return 0;
 	}
 
 	/* Somebody may have inserted it meanwhile. */
-	i = set_find(left, &r->key, r->tag);
+	i = set_find(left, k, tag);
 	if (i >= 0) {
 		set_unlock(right);
-		r->set = r->left;
-		r->slot = i;
+		h->set = left_at;
+		h->slot = i;
 		return 1;
 	}
-	i = set_find(right, &r->key, r->tag);
+	i = set_find(right, k, tag);
 	if (i >= 0) {
 		set_unlock(left);
-		r->set = r->right;
-		r->slot = i;
+		h->set = right_at;
+		h->slot = i;
 		return 1;
 	}
 
 	/* The key itself may have been forgotten at a time that this packet's clock has not
 	 * reached: nothing it gets now earns before that. */
 	forgot = later(*set_forgot(left), *set_forgot(right));
-	room = set_room(left, r->now);
-	right_room = set_room(right, r->now);
-	r->set = r->left;
+	room = set_room(left, now, generation);
+	right_room = set_room(right, now, generation);
+	h->set = left_at;
 	if (room_size(right_room) > room_size(room)) {
 		room = right_room;
-		r->set = r->right;
+		h->set = right_at;
 	}
 
 	if (!room) {
-		/* The candidates stay locked until the packet is paid for: the key cannot be
-		 * inserted meanwhile with tokens that are being spent. */
-		if (!set_lock(overflow, p->overflow))
-			goto contended;
-		slot = reserved_slot(overflow, p, r->id, r->profile, r->generation, r->now);
-		if (slot->bucket.last < forgot) {
-			meter_refill(p, &slot->bucket, r->now);
-			slot->bucket.last = later(slot->bucket.last, forgot);
-		}
-		r->overflow = 1;
-		r->set = p->overflow;
-		r->slot = 0;
+		h->set = p->overflow;
+		h->slot = 0;
+		h->left = left_at;
+		h->right = right_at;
+		h->forgot = forgot;
 		return 1;
 	}
 
 	/* A new bucket holds what its overflow bucket does, since the key may have spent there. */
-	meter_init(p, &b, r->now);
-	if (*(volatile u32 *)&overflow->slots[0].tags) {
-		if (!set_lock(overflow, p->overflow))
-			goto contended;
-		b = overflow->slots[0].bucket;
+	meter_init(p, &b, now);
+	slot = &overflow->slots[0];
+	if (*(volatile u32 *)&slot->tags && slot->key.word[4] == id) {
+		if (!set_lock(overflow, p->overflow)) {
+			set_unlock(left);
+			set_unlock(right);
+			return 0;
+		}
+		b = slot->bucket;
+		i = slot->generation;
 		set_unlock(overflow);
-		meter_refill(p, &b, r->now);
+		bucket_bring(&b, h->profile, i, generation);
+		meter_refill(p, &b, now);
 	}
 	b.last = later(b.last, forgot);
 	at = room_slot(room);
-	s = r->set == r->left ? left : right;
-	if (!(room & 0x0f))
-		*set_forgot(s) = later(*set_forgot(s), r->now);
+	s = h->set == left_at ? left : right;
 	slot = set_slot(s, at);
-	slot_init(slot, &r->key, r->profile, r->generation);
+	if (!(room & 0x0f))
+		*set_forgot(s) = later(*set_forgot(s), later(now, slot->bucket.last));
+	slot_init(slot, k, h->profile, generation);
 	slot->bucket = b;
-	s->slots[0].tags = (s->slots[0].tags & ~(0xffU << 8 * at)) | r->tag << 8 * at;
+	s->slots[0].tags = (s->slots[0].tags & ~(0xffU << 8 * at)) | (u32)tag << 8 * at;
 	set_unlock(s == left ? right : left);
-	r->slot = at;
+	h->slot = at;
 	return 1;
+}
 
-contended:
-	set_unlock(left);
-	set_unlock(right);
-	return 0;
+/*
+ * Locks the bucket of a key of the table, and makes it where there is none; h->profile is the packet's.
+ * Where there is no room h->left is not NO_SET: the bucket is the overflow one, and is not locked yet.
+ * Returns 1, or 0 where a lock could not be had in time: then none is held.
+ */
+__noinline int table_hold(const struct packet *p, const struct meter *m, u64 now, u32 generation,
+			  struct held *h)
+{
+	struct table *t = table_get();
+	const struct stage *stage;
+	struct set *s;
+	struct key k;
+	u64 hash;
+	u32 ipv6;
+	u8 tag;
+	int i;
+
+	if (!p || !m || !h || !t)
+		return 0;
+	ipv6 = p->family == FAMILY_IPV6;
+	for (i = 0; i < 5; i++)
+		k.word[i] = p->key.word[i] & m->mask[ipv6].word[i];
+	k.word[4] |= m->id[ipv6];
+	if (m->per == PER_VLAN)
+		((struct key_fields *)&k)->sport = bpf_htons(p->vlan);
+	if (m->per == PER_DSCP)
+		((struct key_fields *)&k)->sport = bpf_htons(p->dscp);
+	hash = hash_key(&k, t->seeds);
+	stage = &t->stages[m->position < MAX_CHAIN ? m->position : 0];
+	h->left = stage->base + hash_left(hash, stage->mask);
+	h->right = stage->base + hash_right(hash, stage->mask);
+	tag = hash_tag(hash);
+
+	h->set = h->left;
+	s = set_at(h->left);
+	if (!s)
+		return 0;
+	i = set_find(s, &k, tag);
+	if (i < 0) {
+		h->set = h->right;
+		s = set_at(h->right);
+		if (!s)
+			return 0;
+		i = set_find(s, &k, tag);
+	}
+	if (i >= 0) {
+		if (!set_lock(s, h->set))
+			return 0;
+		h->slot = i;
+		if ((u8)(s->slots[0].tags >> 8 * (i & 3)) == tag &&
+		    key_equal(&set_slot(s, i)->key, &k)) {
+			h->left = NO_SET;
+			return 1;
+		}
+		set_unlock(s); /* it was forgotten meanwhile */
+	}
+	return table_insert(t, &k, tag, m->id[0], now, generation, h);
 }
 
 #endif

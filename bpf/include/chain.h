@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/*
+ * A class's chain of meters, narrow to wide. Twin: marker/chain.go.
+ *
+ * All buckets are locked, then judged in chain order, then paid together or not at all: an aware meter
+ * takes the worst colour so far (the first one the packet's own); the packet's colour is the worst. If
+ * that is red nothing is spent anywhere, else each bucket spends by its own meter's colour.
+ */
+#ifndef TRICOLOR_CHAIN_H
+#define TRICOLOR_CHAIN_H
+
+#include "cost.h"
+#include "table.h"
+
+struct chain {
+	u64 now;
+	u64 nanobytes;
+	u64 bytes;
+	u32 packets;
+	u32 generation;
+	struct held held[MAX_CHAIN];
+	u32 colors[MAX_CHAIN]; /* by each meter */
+	u32 slots[MAX_CHAIN];  /* set × SET_SLOTS + slot, or NO_SET */
+	u32 in;		       /* the worst colour so far; at first the packet's own */
+	u32 color;	       /* of the packet: the worst */
+	u32 overflow;	       /* 1: an overflow bucket is among them */
+	u32 clock_back;	       /* buckets that saw a time before their last */
+};
+
+static always_inline void chain_begin(struct chain *ch, const struct cost *cost, u64 now,
+				      u32 generation, enum color arrival)
+{
+	ch->now = now;
+	ch->nanobytes = cost->cost * 1000000000ULL;
+	ch->bytes = cost->bytes;
+	ch->packets = cost->packets;
+	ch->generation = generation;
+	for (int i = 0; i < MAX_CHAIN; i++)
+		ch->slots[i] = NO_SET;
+	ch->in = arrival;
+	ch->color = GREEN;
+	ch->overflow = 0;
+	ch->clock_back = 0;
+}
+
+/* Lets go of the first n meters' buckets in the table, or of the sets locked for them. */
+static always_inline void chain_unlock_keyed(const struct class *c, const struct chain *ch, u32 n)
+{
+	for (u32 i = 0; i < MAX_CHAIN && i < n; i++) {
+		if (c->meters[i].per >= PER_CLASS)
+			continue;
+		if (ch->held[i].left == NO_SET) {
+			unlock_at(ch->held[i].set);
+		} else {
+			unlock_at(ch->held[i].left);
+			unlock_at(ch->held[i].right);
+		}
+	}
+}
+
+/* Lets go of the first n reserved sets. */
+static always_inline void chain_unlock_reserved(const struct class *c, u32 n)
+{
+	for (u32 k = 0; k < MAX_CHAIN && k < n; k++)
+		if (c->order[k] < MAX_CHAIN)
+			unlock_at(c->meters[c->order[k]].reserved);
+}
+
+/* Locks the sets of the chain's meters with a reserved one, by ascending set. */
+__noinline int chain_lock_reserved(const struct class *c)
+{
+	u32 position;
+
+	if (!c)
+		return 0;
+	for (u32 k = 0; k < MAX_CHAIN; k++) {
+		position = c->order[k];
+		if (position >= MAX_CHAIN)
+			break;
+		if (!lock_at(c->meters[position].reserved)) {
+			chain_unlock_reserved(c, k);
+			return 0;
+		}
+	}
+	return 1;
+}
+
+/* Locks the overflow buckets that the chain needs, by ascending set, which is chain order. */
+__noinline int chain_lock_overflow(struct chain *ch)
+{
+	if (!ch)
+		return 0;
+	for (u32 i = 0; i < MAX_CHAIN; i++) {
+		if (ch->held[i].left == NO_SET)
+			continue;
+		ch->overflow = 1;
+		if (lock_at(ch->held[i].set))
+			continue;
+		for (u32 j = 0; j < i; j++)
+			if (ch->held[j].left != NO_SET)
+				unlock_at(ch->held[j].set);
+		return 0;
+	}
+	return 1;
+}
+
+/*
+ * Locks the buckets of all meters of the class: those of the table, position by position; then the
+ * reserved ones; then overflow buckets, which stand last. Returns 0 where one could not be had in time:
+ * then none is held.
+ */
+__noinline int chain_lock(const struct class *c, const struct packet *p, struct chain *ch)
+{
+	const struct meter *m;
+	struct held *h;
+
+	if (!c || !p || !ch)
+		return 0;
+	for (u32 i = 0; i < MAX_CHAIN; i++) {
+		m = &c->meters[i];
+		h = &ch->held[i];
+		h->left = NO_SET;
+		if (i >= c->chain)
+			continue;
+		h->profile = !i && p->profile != NO_PROFILE ? p->profile : m->profile;
+		if (m->per >= PER_CLASS) {
+			h->set = m->reserved;
+			h->slot = 0;
+		} else if (!table_hold(p, m, ch->now, ch->generation, h)) {
+			chain_unlock_keyed(c, ch, i);
+			return 0;
+		}
+	}
+	if (chain_lock_reserved(c)) {
+		if (chain_lock_overflow(ch))
+			return 1;
+		chain_unlock_reserved(c, MAX_CHAIN);
+	}
+	chain_unlock_keyed(c, ch, c->chain);
+	return 0;
+}
+
+/* One meter of the chain: brings its bucket to now, and judges. */
+__noinline int chain_judge(const struct meter *m, struct chain *ch, u32 i)
+{
+	struct table *t = table_get();
+	struct profile *p;
+	struct held *h;
+	struct slot *slot;
+	struct bucket b;
+	struct set *s;
+	u32 color;
+
+	if (!m || !ch || !t || i >= MAX_CHAIN)
+		return 0;
+	h = &ch->held[i];
+	s = set_at(h->set);
+	p = profile_at(t, h->profile, ch->generation);
+	if (!s || !p)
+		return 0;
+	slot = set_slot(s, h->slot);
+	if (h->left != NO_SET || m->per >= PER_CLASS)
+		reserved_slot(s, p, m->id[0], h->profile, ch->generation, ch->now);
+	if (slot->generation != ch->generation || slot->profile != h->profile) {
+		p = profile_at(t, h->profile,
+			       slot_settle(slot, h->profile, ch->generation, ch->now));
+		if (!p)
+			return 0;
+	}
+	b = slot->bucket;
+	ch->clock_back += meter_refill(p, &b, ch->now);
+	if (h->left != NO_SET)
+		b.last = later(b.last, h->forgot);
+	slot->bucket = b;
+	color = meter_color(p, &b, ch->nanobytes, ch->in);
+	barrier_var(color);
+	ch->colors[i] = color;
+	ch->color = color > ch->color ? color : ch->color;
+	ch->in = ch->color;
+	ch->slots[i] = h->set * SET_SLOTS + h->slot;
+	return 1;
+}
+
+/* One meter of the chain: pays and counts, and lets go of the bucket. */
+__noinline int chain_pay(struct chain *ch, u32 i)
+{
+	struct table *t = table_get();
+	struct profile *p;
+	struct held *h;
+	struct slot *slot;
+	struct set *s;
+	u32 color;
+
+	if (!ch || !t || i >= MAX_CHAIN)
+		return 0;
+	h = &ch->held[i];
+	s = set_at(h->set);
+	if (!s)
+		return 0;
+	slot = set_slot(s, h->slot);
+	color = ch->color;
+	p = profile_at(t, h->profile, newer(slot->generation, ch->generation));
+	if (p && color != RED)
+		meter_spend(p, &slot->bucket, ch->nanobytes, ch->colors[i]);
+	if (color < COLORS) {
+		slot->packets[color] += ch->packets;
+		slot->bytes[color] += ch->bytes;
+	}
+	set_unlock(s);
+	if (h->left != NO_SET) {
+		unlock_at(h->left);
+		unlock_at(h->right);
+	}
+	return 1;
+}
+
+/* Meters a packet by its class's chain. Returns 0 if it was contended: then nothing was done. */
+static always_inline int chain_meter(const struct class *c, const struct packet *p,
+				     struct chain *ch)
+{
+	if (!chain_lock(c, p, ch))
+		return 0;
+	for (u32 i = 0; i < MAX_CHAIN && i < c->chain; i++)
+		chain_judge(&c->meters[i], ch, i);
+	for (u32 i = 0; i < MAX_CHAIN && i < c->chain; i++)
+		chain_pay(ch, i);
+	return 1;
+}
+
+#endif

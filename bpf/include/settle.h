@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/*
+ * A change of policy, bucket by bucket. Twin: marker/settle.go.
+ *
+ * Policies are numbered: a bucket knows the generation that counted its tokens. When a newer one
+ * touches it, it is settled by its old profile up to the moment of the change, clamped to the new
+ * bursts, and from then on earns by the new profile. Two copies of the policy are there: that of a
+ * generation is its parity. Past a deadline that nobody confirmed, the copy before is in force again, as
+ * a generation of its own.
+ */
+#ifndef TRICOLOR_SETTLE_H
+#define TRICOLOR_SETTLE_H
+
+#include "meter.h"
+
+static always_inline u32 newer(u32 a, u32 b)
+{
+	return (int)(a - b) > 0 ? a : b;
+}
+
+/* When a generation took over from the one before. */
+static always_inline u64 generation_since(u32 generation)
+{
+	u32 zero = 0, copy = generation & 1;
+	struct policy *policy = bpf_map_lookup_elem(&policies, &copy);
+	struct control *control = bpf_map_lookup_elem(&control_map, &zero);
+
+	if (policy && policy->generation == generation)
+		return policy->since;
+	return control ? control->word >> 1 : 0;
+}
+
+static always_inline void bucket_clamp(struct bucket *b, const struct profile *p)
+{
+	b->tc = min(b->tc, p->cbs);
+	b->tx = min(b->tx, p->xbs);
+}
+
+/*
+ * Brings a bucket from one generation to a later one, at most two on: apply settles all buckets, so none
+ * is further behind. A profile keeps its number as long as its buckets live. Returns 1.
+ */
+__noinline int bucket_bring(struct bucket *b, u32 profile, u32 from, u32 to)
+{
+	u32 zero = 0, index;
+	struct table *t = bpf_map_lookup_elem(&table_map, &zero);
+	struct profile *old, *new;
+
+	if (!b || !t)
+		return 0;
+	for (int i = 0; i < 2 && (int)(to - from) > 0; i++, from++) {
+		index = profile + (from & 1) * t->profiles;
+		old = bpf_map_lookup_elem(&profiles, &index);
+		index = profile + (~from & 1) * t->profiles;
+		new = bpf_map_lookup_elem(&profiles, &index);
+		if (!old || !new)
+			return 0;
+		meter_refill(old, b, generation_since(from + 1));
+		if (!new->gone)
+			bucket_clamp(b, new);
+	}
+	return 1;
+}
+
+/*
+ * Brings a slot to a generation and a profile: within a generation an address may move to another one
+ * (its prefix set says so), as of now. Returns the generation that counts: the slot's own, where it is
+ * the newer.
+ */
+__noinline u32 slot_settle(struct slot *slot, u32 profile, u32 generation, u64 now)
+{
+	u32 zero = 0, index;
+	struct table *t = bpf_map_lookup_elem(&table_map, &zero);
+	struct profile *old, *new;
+
+	if (!slot || !t)
+		return generation;
+	if ((int)(generation - slot->generation) > 0) {
+		bucket_bring(&slot->bucket, slot->profile, slot->generation, generation);
+		slot->generation = generation;
+	}
+	generation = slot->generation;
+	if (slot->profile == profile)
+		return generation;
+	index = slot->profile + (generation & 1) * t->profiles;
+	old = bpf_map_lookup_elem(&profiles, &index);
+	index = profile + (generation & 1) * t->profiles;
+	new = bpf_map_lookup_elem(&profiles, &index);
+	if (!old || !new)
+		return generation;
+	if (!old->gone)
+		meter_refill(old, &slot->bucket, now);
+	bucket_clamp(&slot->bucket, new);
+	slot->profile = profile;
+	return generation;
+}
+
+#endif
