@@ -72,7 +72,7 @@ func look(f Frame) seen {
 	}
 	k := p.key.Fields()
 	addr := func(b [16]byte) string {
-		if p.ipv6 != 0 {
+		if p.family == FamilyIPv6 {
 			return netip.AddrFrom16(b).String()
 		}
 		if [12]byte(b[4:]) != [12]byte{} {
@@ -86,7 +86,7 @@ func look(f Frame) seen {
 		l3: int(p.l3), l4: int(p.l4), length: int(p.ipLength), vlan: int(p.vlan), dscp: int(p.dscp),
 		fragment: p.fragment, long: p.longChain,
 	}
-	if p.ipv6 != 0 {
+	if p.family == FamilyIPv6 {
 		s.what = "IPv6"
 	}
 	if k.Kind != 0 || k.Class != 0 {

@@ -122,8 +122,8 @@ func TestHashChosenFlips(t *testing.T) {
 	}
 }
 
-// How many keys find no room, filling a table once. Two sets of four chosen at random anywhere in the
-// table leave 0, .67 and 3.9 % at loads of .5, .75 and .9; addresses and ports in sequence do no worse.
+// How many keys find no room, filling a table once. Two sets of four chosen at random, one in each
+// half of the table, leave 0, .40 and 3.3 % at loads of .5, .75 and .9; addresses and ports in sequence do no worse.
 func TestHashShareInOverflow(t *testing.T) {
 	const flows = 1 << 16
 	keys := map[string]func(i uint32, r *rand.Rand) KeyFields{
@@ -154,13 +154,13 @@ func TestHashShareInOverflow(t *testing.T) {
 	for name, key := range keys {
 		t.Run(name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(7, 8))
-			for _, c := range []struct{ load, least, most float64 }{{.5, 0, .0001}, {.75, .002, .008}, {.9, .025, .043}} {
+			for _, c := range []struct{ load, least, most float64 }{{.5, 0, .0001}, {.75, .002, .006}, {.9, .025, .037}} {
 				m := tiny(t, Params{Meter: Token, CIR: 1, CBS: 1000}, flows, 9)
 				n := int(c.load * flows)
 				for i := range n {
 					f := key(uint32(i), r)
-					p := packet{key: f.Key()}
-					h := m.holdKeyed(&m.plan.Classes[0].Meters[0], &p, 0)
+					p, h := packet{key: f.Key(), family: FamilyIPv4}, held{}
+					m.hold(&p, &m.plan.Classes[0].Meters[0], 0, 0, 0, &h)
 					m.table.sets[h.set][h.slot].Bucket.Tc = 0 // in use: not to be forgotten
 					m.stats.Classes[0].Overflow += uint64(map[bool]int{true: 1}[h.overflow])
 				}

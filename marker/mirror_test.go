@@ -90,7 +90,7 @@ func TestMirrorArrival(t *testing.T) {
 func TestMirrorUnmetered(t *testing.T) {
 	drop := policed(t, slow, nil)
 	pass := policed(t, slow, func(p *Plan) { p.Malformed = Action{} })
-	none := policed(t, slow, func(p *Plan) { p.Classes = nil })
+	none := policed(t, slow, func(p *Plan) { p.Rules, p.Classes = nil, nil })
 	for _, c := range []struct {
 		name  string
 		m     *Mirror
@@ -105,7 +105,7 @@ func TestMirrorUnmetered(t *testing.T) {
 		{"no class, a super-packet", none, super(longer(ethernet("0800", ip4(3040, 6), tcp), 3054), 1448, 3), Outcome{Kind: Unmatched}, PortStats{Unmatched: 3}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			*c.m.Stats() = Stats{Classes: make([]ClassStats, len(c.m.Plan().Classes))}
+			c.m.stats = Stats{Classes: make([]ClassStats, MaxClasses)}
 			f := c.frame
 			f.Length = max(f.Length, uint32(len(f.Data)))
 			data := bytes.Clone(f.Data)
@@ -163,9 +163,8 @@ func TestMirrorCountsSuperPackets(t *testing.T) {
 // One bucket for a whole class: in its reserved set, full when first used, whatever the flow.
 func TestMirrorPerClass(t *testing.T) {
 	m := policed(t, slow, func(p *Plan) {
-		reserved := p.Classes[0].Meters[0].Reserved
 		p.Classes[0].Meters[0] = NewMeter(0, 0, PerClass, [2]int{})
-		p.Classes[0].Meters[0].Reserved = reserved
+		p.Classes[0].Meters[0].Reserved = p.Geometry.ReservedSet(0)
 	})
 	reserved := m.Plan().Classes[0].Meters[0].Reserved
 	a, b := sized(600), sized(500)

@@ -12,7 +12,7 @@ func TestGeometry(t *testing.T) {
 		0: 64, 1: 64, 63: 64, 64: 64, 65: 128, 128: 128, 129: 256, 1000: 1024,
 		1_000_000: 1 << 20, 1 << 20: 1 << 20, 1<<20 + 1: 1 << 21, MaxFlows: MaxFlows,
 	} {
-		g, err := NewGeometry(flows, 3, 2)
+		g, err := NewGeometry(flows, [MaxChain]bool{true}, 2)
 		if err != nil {
 			t.Errorf("%d: %v", flows, err)
 			continue
@@ -20,14 +20,17 @@ func TestGeometry(t *testing.T) {
 		if g.Flows() != want {
 			t.Errorf("%d flows: %d slots, not %d", flows, g.Flows(), want)
 		}
-		if g.Bytes() != (want+3*SetSlots)*SlotBytes {
+		// 64 slots for each position that is not keyed; a reserved set and three of overflow for each profile.
+		if g.Bytes() != (want+2*64+2*4*SetSlots)*SlotBytes {
 			t.Errorf("%d flows: %d bytes", flows, g.Bytes())
 		}
-		if uint64(g.Stages[0].Mask)+1 != want/SetSlots || g.Stages[0].Base != 0 || uint64(g.Reserved) != want/SetSlots || g.Sets != g.Reserved+3 {
+		sets := uint32(want / SetSlots)
+		stages := [MaxChain]Stage{{0, sets - 1}, {sets, 15}, {sets + 16, 15}}
+		if g.Stages != stages || g.Reserved != sets+32 || g.Sets != g.Reserved+8 || g.Slots() != want+2*64 {
 			t.Errorf("%d flows: %+v", flows, g)
 		}
 	}
-	if _, err := NewGeometry(MaxFlows+1, 0, 0); err == nil || !strings.Contains(err.Error(), "67108865") {
+	if _, err := NewGeometry(MaxFlows+1, [MaxChain]bool{}, 0); err == nil || !strings.Contains(err.Error(), "67108865") {
 		t.Errorf("too many: %v", err)
 	}
 }
@@ -42,18 +45,19 @@ func TestPlanCheck(t *testing.T) {
 		change func(*Plan)
 		say    string
 	}{
-		"65 classes":                    {func(p *Plan) { p.Classes = make([]Class, 65) }, "65 classes"},
-		"more profiles than room":       {func(p *Plan) { p.Profiles = append(p.Profiles, p.Profiles[0]) }, "2 profiles"},
-		"overflow below the reserved":   {func(p *Plan) { p.Profiles[0].Overflow = p.Geometry.Reserved - 1 }, "overflow set"},
-		"overflow beyond the table":     {func(p *Plan) { p.Profiles[0].Overflow = p.Geometry.Sets }, "overflow set"},
-		"no overflow":                   {func(p *Plan) { p.Profiles[0].Overflow = NoSet }, "overflow set"},
-		"stage beyond the reserved":     {func(p *Plan) { p.Geometry.Stages[0].Mask = p.Geometry.Reserved }, "do not fit"},
-		"fewer sets than reserved":      {func(p *Plan) { p.Geometry.Sets = p.Geometry.Reserved - 1 }, "do not fit"},
-		"a chain of two":                {func(p *Plan) { m := &p.Classes[0].Meters; *m = append(*m, (*m)[0]) }, "2 meters"},
-		"no meter":                      {func(p *Plan) { p.Classes[0].Meters = nil }, "0 meters"},
-		"no such profile":               {func(p *Plan) { p.Classes[0].Meters[0].Profile = 1 }, "no profile 1"},
-		"a name too long":               {func(p *Plan) { p.Classes[0].Name = strings.Repeat("x", 64) }, "too long"},
-		"a class's bucket not reserved": {func(p *Plan) { m := &p.Classes[0].Meters[0]; m.Per, m.Reserved = PerClass, 0 }, "not reserved"},
+		"65 classes":                           {func(p *Plan) { p.Classes = make([]Class, 65) }, "65 classes"},
+		"more profiles than room":              {func(p *Plan) { p.Profiles = append(p.Profiles, p.Profiles[0]) }, "2 profiles"},
+		"overflow below the reserved":          {func(p *Plan) { p.Profiles[0].Overflow = p.Geometry.Reserved - 1 }, "overflow set"},
+		"overflow beyond the table":            {func(p *Plan) { p.Profiles[0].Overflow = p.Geometry.Sets }, "overflow set"},
+		"no overflow":                          {func(p *Plan) { p.Profiles[0].Overflow = NoSet }, "overflow set"},
+		"stage beyond the reserved":            {func(p *Plan) { p.Geometry.Stages[0].Mask = p.Geometry.Reserved }, "do not fit"},
+		"fewer sets than reserved":             {func(p *Plan) { p.Geometry.Sets = p.Geometry.Reserved - 1 }, "do not fit"},
+		"a chain of four":                      {func(p *Plan) { m := &p.Classes[0].Meters; *m = append(*m, (*m)[0], (*m)[0], (*m)[0]) }, "4 meters"},
+		"a position's overflow is not its own": {func(p *Plan) { m := &p.Classes[0].Meters; *m = append(*m, (*m)[0]) }, "meter 2 is not of its position"},
+		"no meter":                             {func(p *Plan) { p.Classes[0].Meters = nil }, "0 meters"},
+		"no such profile":                      {func(p *Plan) { p.Classes[0].Meters[0].Profile = 1 }, "no profile 1"},
+		"a name too long":                      {func(p *Plan) { p.Classes[0].Name = strings.Repeat("x", 64) }, "too long"},
+		"a class's bucket not reserved":        {func(p *Plan) { m := &p.Classes[0].Meters[0]; m.Per, m.Reserved = PerClass, 0 }, "not reserved"},
 	} {
 		p := legal()
 		c.change(p)

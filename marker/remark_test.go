@@ -61,7 +61,7 @@ func TestRemarkEveryChecksum(t *testing.T) {
 				header[1] = byte(old)<<2 | ecn
 				header[4], header[5] = byte(id>>8), byte(id)
 				header[10], header[11] = byte(before>>8), byte(before)
-				remarkIPv4(header, uint8(dscp))
+				remarkIPv4(header, word)
 				if got := uint16(header[10])<<8 | uint16(header[11]); got != want || header[1] != word {
 					t.Fatalf("DSCP %d to %d, checksum %#04x: became %#04x, not %#04x; second byte %#02x, not %#02x", old, dscp, before, got, want, header[1], word)
 				}
@@ -94,7 +94,7 @@ func TestRemarkOddChecksums(t *testing.T) {
 	for dscp := uint8(1); dscp < 64; dscp++ {
 		h := bytes.Clone(header)
 		h[10], h[11] = 0xff, 0xff
-		remarkIPv4(h, dscp)
+		remarkIPv4(h, dscp<<2)
 		if got := binary.BigEndian.Uint16(h[10:]); got != checksumOf(h) {
 			t.Errorf("0xffff, DSCP %d: %#x, not %#x", dscp, got, checksumOf(h))
 		}
@@ -102,7 +102,7 @@ func TestRemarkOddChecksums(t *testing.T) {
 		h = bytes.Clone(header)
 		h[4]++
 		binary.BigEndian.PutUint16(h[10:], checksumOf(h)-1)
-		remarkIPv4(h, dscp)
+		remarkIPv4(h, dscp<<2)
 		if got := headerSum(h); got != 0xfffe {
 			t.Errorf("wrong by one, DSCP %d: the header's sum became %#x", dscp, got)
 		}
@@ -139,7 +139,7 @@ func TestRemarkTouchesNothingElse(t *testing.T) {
 						}
 						ip := f.Data[p.l3:]
 						class := old<<2 | ecn // the traffic class: 8 bits, from the 5th on in IPv6
-						if p.ipv6 != 0 {
+						if p.family == FamilyIPv6 {
 							ip[0], ip[1] = 0x60|class>>4, class<<4|0xa
 						} else {
 							ip[1] = class
@@ -153,13 +153,13 @@ func TestRemarkTouchesNothingElse(t *testing.T) {
 						want := bytes.Clone(f.Data)
 						wantIP := want[p.l3:]
 						class = dscp<<2 | ecn
-						if p.ipv6 != 0 {
+						if p.family == FamilyIPv6 {
 							wantIP[0], wantIP[1] = 0x60|class>>4, class<<4|0xa
 						} else {
 							wantIP[1] = class
 							binary.BigEndian.PutUint16(wantIP[10:], checksumOf(wantIP[:(ip[0]&15)*4]))
 						}
-						remark(&f, &p, dscp)
+						remark(&f, &p, actionTOS(&Action{Verbs: VerbDSCP, DSCP: dscp}, p.tos))
 						if !bytes.Equal(f.Data, want) {
 							t.Fatalf("DSCP %d to %d, ECN %d:\n%x, not\n%x", old, dscp, ecn, f.Data, want)
 						}
@@ -179,7 +179,7 @@ func TestRemarkLeavesWhatIsRight(t *testing.T) {
 		want := bytes.Clone(f.Data)
 		var p packet
 		parseFrame(&f, &p)
-		remark(&f, &p, 46)
+		remark(&f, &p, actionTOS(&Action{Verbs: VerbDSCP, DSCP: 46}, p.tos))
 		if !bytes.Equal(f.Data, want) {
 			t.Errorf("checksum %#x: written: %x", checksum, f.Data)
 		}

@@ -47,7 +47,7 @@ func (m Params) envelopes() []envelope {
 	return all
 }
 
-// crowded is a table with a dozen keys for its two sets, and what must hold of it.
+// crowded is a table with more keys for four of its sets than these have slots, and what must hold of it.
 type crowded struct {
 	*Mirror
 	keys      []Key
@@ -62,9 +62,9 @@ type crowded struct {
 
 func newCrowded(t fataler, params Params) *crowded {
 	c := &crowded{Mirror: tiny(t, params, MinFlows, 1), envelopes: map[Key][]envelope{}, clock: map[Key]uint64{}}
-	c.keys = crowd(c.Mirror, 8, 3, 9, true)
-	c.keys = append(c.keys, crowd(c.Mirror, 3, 9, 10, true)...)
-	c.keys = append(c.keys, crowd(c.Mirror, 3, 3, 10, true)...)
+	c.keys = crowd(c.Mirror, 10, 3, 9)
+	c.keys = append(c.keys, crowd(c.Mirror, 6, 4, 9)...)
+	c.keys = append(c.keys, crowd(c.Mirror, 6, 3, 10)...)
 	for _, k := range c.keys {
 		c.envelopes[k] = params.envelopes()
 	}

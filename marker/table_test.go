@@ -18,16 +18,16 @@ func tiny(t fataler, params Params, flows uint64, seed uint64) *Mirror {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := NewGeometry(flows, 2, 1)
+	g, err := NewGeometry(flows, [MaxChain]bool{true}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	profile.Overflow = g.Reserved
+	profile.Overflow = g.OverflowSet(0, 0)
 	meter := NewMeter(0, 0, PerFlow, [2]int{32, 64})
-	meter.Reserved = g.Reserved + 1
 	m, err := NewMirror(&Plan{
 		Geometry:  g,
 		Malformed: Action{Verbs: VerbDrop},
+		Rules:     []Rule{AnyRule(0)},
 		Profiles:  []Profile{profile},
 		Classes:   []Class{{Name: "all", Meters: []Meter{meter}, Arrival: DefaultArrival()}},
 	}, SeedsFrom(seed))
@@ -37,8 +37,8 @@ func tiny(t fataler, params Params, flows uint64, seed uint64) *Mirror {
 	return m
 }
 
-// crowd finds n keys that have the sets a and b for candidates, in either order where mixed, else a left.
-func crowd(m *Mirror, n int, a, b uint32, mixed bool) (keys []Key) {
+// crowd finds n keys that have the sets a and b for candidates: a in the left half, b in the right.
+func crowd(m *Mirror, n int, a, b uint32) (keys []Key) {
 	mask := m.plan.Geometry.Stages[0].Mask
 	for i := uint32(1); len(keys) < n; i++ {
 		f := KeyFields{Proto: 17}
@@ -47,7 +47,7 @@ func crowd(m *Mirror, n int, a, b uint32, mixed bool) (keys []Key) {
 		k[4] |= m.plan.Classes[0].Meters[0].ID[0]
 		h := m.table.seeds.hash(&k)
 		left, right := hashLeft(h, mask), hashRight(h, mask)
-		if left == a && right == b || mixed && left == b && right == a {
+		if left == a && right == b {
 			keys = append(keys, k)
 		}
 	}
@@ -56,13 +56,17 @@ func crowd(m *Mirror, n int, a, b uint32, mixed bool) (keys []Key) {
 
 // offer meters a packet of this key, as Packet would. It returns where and how.
 func offer(m *Mirror, k Key, now, bytes uint64, in Color) (color Color, slot *Slot, overflow bool) {
-	before := m.stats.Classes[0].Overflow
-	c := &cost{cost: bytes, bytes: bytes, packets: 1}
-	p := packet{key: k}
-	color, at := m.meter(&m.plan.Classes[0].Meters[0], &m.plan.Profiles[0], &m.stats.Classes[0], &p, now, c, in)
-	m.stats.Classes[0].Packets[color]++
-	m.stats.Classes[0].Bytes[color] += bytes
-	return color, &m.table.sets[at/SetSlots][at%SetSlots], m.stats.Classes[0].Overflow > before
+	plan, _, generation := m.generations.inForce(now)
+	ch := chain{now: now, nanobytes: bytes * Nano, bytes: bytes, packets: 1, generation: generation, in: in}
+	m.meter(&plan.Classes[0], &packet{key: k, family: FamilyIPv4, profile: NoProfile}, &ch)
+	counters := &m.stats.Classes[0]
+	counters.Packets[ch.color]++
+	counters.Bytes[ch.color] += bytes
+	counters.ClockBack += uint64(ch.clockBack)
+	if ch.overflow {
+		counters.Overflow++
+	}
+	return ch.color, ch.slot[0], ch.overflow
 }
 
 // holds reports where a key has a bucket: how many, and in which slot.
@@ -83,7 +87,7 @@ var slow = Params{Meter: Token, CIR: 1_000_000, CBS: 1000}
 // A new key takes the side with more room, left where both have as much; there the lowest empty slot.
 func TestTableTakesTheSideWithMoreRoom(t *testing.T) {
 	m := tiny(t, slow, MinFlows, 1)
-	keys := crowd(m, 8, 3, 9, false)
+	keys := crowd(m, 8, 3, 9)
 	want := [][2]uint32{{3, 0}, {9, 0}, {3, 1}, {9, 1}, {3, 2}, {9, 2}, {3, 3}, {9, 3}}
 	for i, k := range keys {
 		offer(m, k, 0, 1000, Green)
@@ -101,12 +105,12 @@ func TestTableTakesTheSideWithMoreRoom(t *testing.T) {
 // An empty slot goes before a forgettable one, the lowest of each first; both count as room.
 func TestTableTakesEmptyBeforeForgettable(t *testing.T) {
 	m := tiny(t, slow, MinFlows, 1)
-	left := crowd(m, 4, 3, 9, false)
+	left := crowd(m, 4, 3, 9)
 	for i, k := range left {
 		offer(m, k, 0, []uint64{1000, 1, 1, 1000}[i], Green) // 3.0, 9.0, 3.1, 9.1
 	}
 	// At 2 µs slots 9.0 and 3.1 are full: each side has 3 to offer, so left, and its lowest empty slot.
-	next := crowd(m, 9, 3, 9, false)[4:]
+	next := crowd(m, 9, 3, 9)[4:]
 	for i, want := range [][2]uint32{{3, 2}, {9, 2}, {3, 3}, {9, 3}, {3, 1}} {
 		offer(m, next[i], 2000, 1000, Green)
 		if n, set, slot := holds(m, next[i]); n != 1 || [2]uint32{set, slot} != want {
@@ -125,7 +129,7 @@ func TestTableTakesEmptyBeforeForgettable(t *testing.T) {
 // those sets.
 func full(t *testing.T, at uint64) (m *Mirror, in, out []Key) {
 	m = tiny(t, slow, MinFlows, 1)
-	keys := crowd(m, 12, 3, 9, true)
+	keys := crowd(m, 12, 3, 9)
 	for _, k := range keys[:8] {
 		if color, _, overflow := offer(m, k, at, 1000, Green); color != Green || overflow {
 			t.Fatalf("a key found no room: %v", color)
@@ -150,7 +154,7 @@ func TestTableForgetsOnlyFullBuckets(t *testing.T) {
 	}
 	// Both bursts have to be full, not the first alone.
 	m = tiny(t, Params{Meter: SRTCM, CIR: 1_000_000, CBS: 1000, EBS: 500}, MinFlows, 1)
-	keys := crowd(m, 9, 3, 9, true)
+	keys := crowd(m, 9, 3, 9)
 	for _, k := range keys[:8] {
 		offer(m, k, 0, 1000, Green)
 		offer(m, k, 0, 500, Green)
@@ -240,7 +244,7 @@ func TestTableLastOfANewBucket(t *testing.T) {
 		m, _, out := full(t, 0)
 		offer(m, out[0], 900_000, 1000, Green)
 		// A key of other sets, which never forgot.
-		other := crowd(m, 1, 5, 6, true)[0]
+		other := crowd(m, 1, 5, 14)[0]
 		if _, slot, overflow := offer(m, other, 500_000, 0, Green); overflow || slot.Bucket != (Bucket{Last: 900_000}) {
 			t.Errorf("overflow %v, %+v, not nothing as of 900 µs", overflow, slot.Bucket)
 		}
@@ -250,7 +254,7 @@ func TestTableLastOfANewBucket(t *testing.T) {
 // A key is inserted, and its refill kept, whatever the colour.
 func TestTableInsertsRed(t *testing.T) {
 	m := tiny(t, slow, MinFlows, 1)
-	k := crowd(m, 1, 3, 9, false)[0]
+	k := crowd(m, 1, 3, 9)[0]
 	if color, slot, _ := offer(m, k, 7, 1001, Green); color != Red || slot.Key != k || slot.Bucket != (Bucket{Last: 7, Tc: 1000 * Nano}) {
 		t.Errorf("%v, %+v", color, slot)
 	}
@@ -263,7 +267,7 @@ func TestTableInsertsRed(t *testing.T) {
 // SPEC 3.6: a time before the bucket's last earns nothing, does not move it back, and is counted.
 func TestTableClockBack(t *testing.T) {
 	m := tiny(t, slow, MinFlows, 1)
-	k := crowd(m, 1, 3, 9, false)[0]
+	k := crowd(m, 1, 3, 9)[0]
 	offer(m, k, 5000, 1000, Green)
 	if color, slot, _ := offer(m, k, 0, 1, Green); color != Red || slot.Bucket != (Bucket{Last: 5000}) {
 		t.Errorf("%v, %+v", color, slot.Bucket)
