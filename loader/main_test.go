@@ -30,7 +30,7 @@ var mechanisms = []Mechanism{TCX, Clsact}
 
 func testPlan(tb testing.TB) *marker.Plan {
 	tb.Helper()
-	g, err := marker.NewGeometry(marker.MinFlows, 1, 1)
+	g, err := marker.NewGeometry(marker.MinFlows, [marker.MaxChain]bool{true}, 1)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -38,11 +38,12 @@ func testPlan(tb testing.TB) *marker.Plan {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	profile.Overflow = g.Reserved
+	profile.Overflow = g.OverflowSet(0, 0)
 	return &marker.Plan{
 		Geometry:  g,
 		Malformed: marker.Action{Verbs: marker.VerbDrop},
 		Profiles:  []marker.Profile{profile},
+		Rules:     []marker.Rule{marker.AnyRule(0)},
 		Classes: []marker.Class{{
 			Name:    "test",
 			Meters:  []marker.Meter{marker.NewMeter(0, 0, marker.PerFlow, [2]int{32, 128})},
@@ -131,7 +132,7 @@ func find(tb testing.TB, h *netlab.Host, device string, d Direction) *Attachment
 
 func stats(tb testing.TB, a *Attachment) marker.Stats {
 	tb.Helper()
-	s, err := a.Maps.Stats(1)
+	s, err := a.Maps.Stats(&marker.Plan{Classes: make([]marker.Class, 1)})
 	if err != nil {
 		tb.Fatal(err)
 	}

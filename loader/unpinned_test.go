@@ -37,7 +37,7 @@ func TestHold(t *testing.T) {
 				t.Errorf("held by %v, program %d", held.Mechanism, held.ProgramID)
 			}
 			sendForty(t, lab)
-			got, err := held.Maps.Stats(1)
+			got, err := held.Maps.Stats(&marker.Plan{Classes: make([]marker.Class, 1)})
 			if err != nil {
 				t.Error(err)
 			}

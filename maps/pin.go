@@ -32,7 +32,7 @@ var shapes = map[string]shape{
 	"profiles":    {ebpf.Array, 4, unsafe.Sizeof(bpf.PolicerProfile{}), 0, 0},
 	"prefixes":    {ebpf.LPMTrie, unsafe.Sizeof(bpf.PolicerPrefixKey{}), 4, maxPrefixes, unix.BPF_F_NO_PREALLOC},
 	"control":     {ebpf.Array, 4, unsafe.Sizeof(bpf.PolicerControl{}), 1, unix.BPF_F_MMAPABLE},
-	"class_stats": {ebpf.PerCPUArray, 4, unsafe.Sizeof(bpf.PolicerClassStats{}), marker.MaxClasses, 0},
+	"class_stats": {ebpf.PerCPUArray, 4, unsafe.Sizeof(bpf.PolicerClassStats{}), marker.MaxStats, 0},
 	"port_stats":  {ebpf.PerCPUArray, 4, unsafe.Sizeof(bpf.PolicerPortStats{}), 1, 0},
 	"about":       {ebpf.Array, 4, unsafe.Sizeof(bpf.PolicerAbout{}), 1, 0},
 }

@@ -53,6 +53,9 @@ const (
 // Key returns the fields as a key.
 func (f *KeyFields) Key() Key { return *(*Key)(unsafe.Pointer(f)) }
 
+// Bytes returns the key's bytes, in place: they sort by source, destination, ports, protocol.
+func (k *Key) Bytes() *[40]byte { return (*[40]byte)(unsafe.Pointer(k)) }
+
 // Fields returns the key's fields.
 func (k *Key) Fields() KeyFields { return *(*KeyFields)(unsafe.Pointer(k)) }
 

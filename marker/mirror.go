@@ -50,7 +50,7 @@ func NewMirror(plan *Plan, seeds Seeds) (*Mirror, error) {
 	m := &Mirror{
 		plan:  plan,
 		table: table{sets: make([]Set, plan.Geometry.Sets), seeds: seeds},
-		stats: Stats{Classes: make([]ClassStats, MaxClasses)},
+		stats: Stats{Classes: make([]ClassStats, MaxStats)},
 	}
 	parity := plan.Generation & 1
 	m.generations.active = parity

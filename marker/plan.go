@@ -11,7 +11,8 @@ import (
 // What a policy holds at most.
 const (
 	MaxClasses  = 64
-	MaxChain    = 3 // meters in a class's chain
+	MaxChain    = 3              // meters in a class's chain
+	MaxStats    = 2 * MaxClasses // counters: a change keeps the old ones and gives new ones
 	SetSlots    = 4
 	MinFlows    = 64
 	MaxFlows    = 1 << 26 // bucket slots: 8 GiB
@@ -219,7 +220,12 @@ func (g Geometry) OverflowSet(position int, profile uint32) uint32 {
 }
 
 // Flows returns the bucket slots of the first chain position.
-func (g Geometry) Flows() uint64 { return (uint64(g.Stages[0].Mask) + 1) * SetSlots }
+func (g Geometry) Flows() uint64 {
+	if g.Sets == 0 {
+		return 0
+	}
+	return (uint64(g.Stages[0].Mask) + 1) * SetSlots
+}
 
 // Slots returns all bucket slots that keys share.
 func (g Geometry) Slots() uint64 { return uint64(g.Reserved) * SetSlots }
@@ -311,7 +317,7 @@ func (p *Plan) Check() error {
 				return fmt.Errorf("%w: class %s: DSCP %d: at most 63", ErrPlan, c.Name, a.DSCP)
 			}
 		}
-		if c.Stats >= MaxClasses {
+		if c.Stats >= MaxStats {
 			return fmt.Errorf("%w: class %s: no counters %d", ErrPlan, c.Name, c.Stats)
 		}
 		for i, m := range c.Meters {

@@ -17,7 +17,7 @@ type heldLocks struct {
 
 func newHeldLocks(t *testing.T, per marker.Per) *heldLocks {
 	t.Helper()
-	plan := planOf(t, marker.Params{Meter: marker.Token, CIR: 1, CBS: 1000}, per, 64)
+	plan := planOf(t, marker.Params{Meter: marker.Token, CIR: 1, CBS: 4000}, per, 64)
 	plan.Classes[0].Actions = [marker.Colors]marker.Action{marker.Red: {Verbs: marker.VerbDrop}}
 	k, err := NewKernel(plan, marker.SeedsFrom(1))
 	if err != nil {

@@ -109,14 +109,14 @@ func TestHeadersOutsideTheLinearArea(t *testing.T) {
 				binary.BigEndian.PutUint16(ip[10:], ^sum(ip))
 			}
 			for linear := 14; linear <= len(frame)-100; linear++ {
-				before, err := program.Maps.Stats(1)
+				before, err := program.Maps.Stats(plan)
 				if err != nil {
 					t.Fatal(err)
 				}
 				if _, err := unix.Writev(int(tap.Fd()), [][]byte{frame[:linear], frame[linear:]}); err != nil {
 					t.Fatalf("%d bytes linear: %v", linear, err)
 				}
-				after, err := program.Maps.Stats(1)
+				after, err := program.Maps.Stats(plan)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -249,7 +249,7 @@ func TestGopacketsOpinion(t *testing.T) {
 				break // the readers' own tests say whether rightly
 			}
 			f := frameOf(&p, 1<<20)
-			seen := marker.See(plan, &f)
+			seen := marker.See(&f)
 			o, err := secondOpinion(linkLayer(&f), f.Data)
 			copied := f
 			copied.Data = bytes.Clone(f.Data)

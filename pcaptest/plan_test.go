@@ -13,17 +13,18 @@ func planOf(t testing.TB, params marker.Params, per marker.Per, flows uint64) *m
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := marker.NewGeometry(flows, 2, 1)
+	g, err := marker.NewGeometry(flows, [marker.MaxChain]bool{true}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	profile.Overflow = g.Reserved
+	profile.Overflow = g.OverflowSet(0, 0)
 	meter := marker.NewMeter(0, 0, per, [2]int{32, 64})
-	meter.Reserved = g.Reserved + 1
+	meter.Reserved = g.ReservedSet(0)
 	return &marker.Plan{
 		Geometry:  g,
 		Malformed: marker.Action{Verbs: marker.VerbDrop},
 		Profiles:  []marker.Profile{profile},
+		Rules:     []marker.Rule{marker.AnyRule(0)},
 		Classes: []marker.Class{{
 			Name:    "all",
 			Meters:  []marker.Meter{meter},

@@ -121,7 +121,7 @@ func TestRaceOnNewKeys(t *testing.T) {
 			t.Errorf("%v has %d slots", k, n)
 		}
 	}
-	stats, err := program.Maps.Stats(1)
+	stats, err := program.Maps.Stats(plan)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestRaceOnFullTable(t *testing.T) {
 					through[key] = append(through[key], mine[key]...)
 				}
 			})
-			stats, err := program.Maps.Stats(1)
+			stats, err := program.Maps.Stats(plan)
 			if err != nil {
 				t.Fatal(err)
 			}

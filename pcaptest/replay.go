@@ -1,6 +1,7 @@
 package pcaptest
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -295,7 +296,7 @@ func (f *flows) list(use *TableUse) []Flow {
 	slices.SortFunc(list, func(a, b Flow) int {
 		ap, ab := a.Total()
 		bp, bb := b.Total()
-		return cmp.Or(cmp.Compare(bb, ab), cmp.Compare(bp, ap), slices.Compare(a.key[:], b.key[:]))
+		return cmp.Or(cmp.Compare(bb, ab), cmp.Compare(bp, ap), bytes.Compare(a.key.Bytes()[:], b.key.Bytes()[:]))
 	})
 	return list
 }

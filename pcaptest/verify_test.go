@@ -350,14 +350,14 @@ func TestVerifyReportsFaults(t *testing.T) {
 // there on does a rate matter.
 func firstRefill(t *testing.T, file string) int64 {
 	t.Helper()
-	spent := map[marker.KeyFields]bool{}
+	spent := map[marker.Key]bool{}
 	first := int64(0)
 	plan := planOf(t, marker.Params{Meter: marker.SRTCM, CIR: 10, CBS: 100, EBS: 200}, marker.PerFlow, 64)
 	_, err := ReplayCapture(context.Background(), file, ReplayOptions{Plan: plan, Seeds: marker.SeedsFrom(1), Each: func(s *Step) error {
-		if first == 0 && spent[s.Seen.Key] {
+		if first == 0 && spent[s.Bucket.Key] {
 			first = s.Packet.Number
 		}
-		spent[s.Seen.Key] = true
+		spent[s.Bucket.Key] = true
 		return nil
 	}})
 	if err != nil || first == 0 {

@@ -34,7 +34,7 @@ func (c *Class) meterPart(position int) part {
 // check returns all that is wrong with the policy.
 func (p *Policy) check() (f faults) {
 	whole := part{"", p.Places}
-	if _, err := marker.NewGeometry(p.Flows, 0, 0); err != nil {
+	if _, err := marker.NewGeometry(p.Flows, [marker.MaxChain]bool{true}, 0); err != nil {
 		f.addAll(whole, err)
 	}
 	if p.Malformed != (marker.Action{}) && p.Malformed != (marker.Action{Verbs: marker.VerbDrop}) {

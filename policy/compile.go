@@ -64,14 +64,20 @@ func (c *compiler) compile(prev *marker.Plan) error {
 			return err
 		}
 	}
+	c.keepLines(prev)
 	c.plan.NextFamily = uint16(c.numbers.family)
 	return nil
 }
 
 // geometry is the table's shape: the one in use, else one with room for changes of policy.
 func (p *Policy) geometry(prev *marker.Plan) (marker.Geometry, error) {
-	profiles := max(minProfiles, 2*p.profileCount())
-	g, err := marker.NewGeometry(p.Flows, profiles+reservedBuckets, profiles)
+	keyed := [marker.MaxChain]bool{true} // the first may come to be
+	for i := range p.Classes {
+		for position, m := range p.Classes[i].Meters {
+			keyed[position] = keyed[position] || m.Per < marker.PerClass
+		}
+	}
+	g, err := marker.NewGeometry(p.Flows, keyed, max(minProfiles, 2*p.profileCount()))
 	if err != nil || prev == nil {
 		return g, err
 	}
@@ -144,31 +150,48 @@ func (c *compiler) meter(class *Class, position int) (meter marker.Meter, err er
 		return meter, err
 	}
 	if m.Per >= marker.PerClass {
-		set, ok := c.numbers.reserved.take(id)
-		if !ok {
-			return meter, c.full(class.meterPart(position))
-		}
-		meter.Reserved = c.plan.Geometry.Reserved + c.plan.Geometry.Profiles + set
+		meter.Reserved = c.plan.Geometry.ReservedSet(meter.Profile)
 	}
 	return meter, nil
 }
 
-// profile puts a profile into the plan and returns its number. What stands at numbers that nothing has is
-// an empty profile: a bucket that was left with it holds nothing and may be forgotten at once.
+// profile puts a profile into the plan and returns its number.
 func (c *compiler) profile(at part, id profileID, name string) (uint32, error) {
 	number, ok := c.numbers.profiles.take(id)
 	if !ok {
 		return 0, c.full(at)
 	}
+	profile := c.compiled[name]
+	profile.Overflow = c.plan.Geometry.OverflowSet(id.position, number)
+	c.put(number, profile)
+	return number, nil
+}
+
+// put puts a profile at its number. What stands at numbers that nothing has is a profile that is gone: a
+// bucket that was left with it may be forgotten at once.
+func (c *compiler) put(number uint32, profile marker.Profile) {
 	for len(c.plan.Profiles) <= int(number) {
 		c.plan.Profiles = append(c.plan.Profiles, marker.Profile{
-			Overflow: c.plan.Geometry.Reserved + uint32(len(c.plan.Profiles)),
+			Gone: true, Overflow: c.plan.Geometry.OverflowSet(0, uint32(len(c.plan.Profiles))),
 		})
 	}
-	profile := c.compiled[name]
-	profile.Overflow = c.plan.Geometry.Reserved + number
 	c.plan.Profiles[number] = profile
-	return number, nil
+}
+
+// keepLines keeps the profiles that lines of files gave before and give no more: their keys still have
+// buckets that earn by them, until a packet brings them to the profile they have now.
+func (c *compiler) keepLines(prev *marker.Plan) {
+	if prev == nil {
+		return
+	}
+	for id, number := range c.numbers.profiles.old {
+		if _, taken := c.numbers.profiles.given[id]; taken || id.line == "" {
+			continue
+		}
+		if _, alive := c.numbers.profiles.given[profileID{bucketID: id.bucketID}]; alive {
+			c.put(number, prev.Profiles[number])
+		}
+	}
 }
 
 // set puts a file of prefixes into the plan and returns its number, from 1; 0 for none.
@@ -197,6 +220,6 @@ func (c *compiler) set(class *Class, from *Set) (uint32, error) {
 // full refuses a change for which the table has no numbers left.
 func (c *compiler) full(at part) error {
 	return &Fault{Place: at.places[""], Part: at.name, Text: fmt.Sprintf(
-		"this changes more at once than the table has room for (%d profiles, %d buckets of classes and of the interface): "+
-			"apply it in two steps, or detach and attach again", c.plan.Geometry.Profiles, reservedBuckets)}
+		"this changes more at once than the table has room for (%d meters and profiles of files): "+
+			"apply it in two steps, or detach and attach again", c.plan.Geometry.Profiles)}
 }

@@ -28,10 +28,10 @@ func TestCompile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// 100 slots are rounded up to 128: 32 sets, then an overflow set for each profile there is room for,
-	// then the buckets without a hash.
-	geometry := marker.Geometry{Reserved: 32, Sets: 32 + 384 + 384, Profiles: 384}
-	geometry.Stages[0].Mask = 31
+	// 100 slots are rounded up to 128: 32 sets; 16 for each chain position that has no keys; then for each
+	// profile there is room for a set of its own, and an overflow set for each position.
+	geometry := marker.Geometry{Reserved: 64, Sets: 64 + 4*384, Profiles: 384}
+	geometry.Stages = [marker.MaxChain]marker.Stage{{Mask: 31}, {Base: 32, Mask: 15}, {Base: 48, Mask: 15}}
 	if diff := cmp.Diff(geometry, plan.Geometry); diff != "" {
 		t.Errorf("geometry (-want +got):\n%s", diff)
 	}
@@ -41,13 +41,13 @@ func TestCompile(t *testing.T) {
 	}
 	profile.Name = "default"
 	first, second := profile, profile
-	first.Overflow, second.Overflow = 32, 33
+	first.Overflow, second.Overflow = 64+384, 64+384+1
 	if diff := cmp.Diff([]marker.Profile{first, second}, plan.Profiles); diff != "" {
 		t.Errorf("profiles (-want +got):\n%s", diff)
 	}
 	flow := marker.NewMeter(0, 0, marker.PerFlow, [2]int{})
 	class := marker.NewMeter(1, 0, marker.PerClass, [2]int{})
-	class.Profile, class.Reserved = 1, 32+384
+	class.Profile, class.Reserved = 1, 64+1
 	for i, want := range []marker.Class{
 		{Name: "default", Meters: []marker.Meter{flow}},
 		{Name: "second", Meters: []marker.Meter{class}, Stats: 1},

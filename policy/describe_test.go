@@ -64,7 +64,7 @@ func TestDescribeOddPlans(t *testing.T) {
 		"class default: meter(8) CIR 10 Mbit/s, CBS 96 KiB, blind, per flow" +
 			", then srtcm CIR 10 Mbit/s, CBS 96 KiB, EBS 192 KiB, blind, per class, count l3; green pass, yellow pass, red drop",
 		"class second: profile 9 (unknown), per per(9), count count(7); green pass, yellow pass, red drop",
-		"table: 128 bucket slots, 410 kB; malformed drop",
+		"table: 128 bucket slots, 819 kB; malformed drop",
 	}
 	if diff := cmp.Diff(want, Describe(plan)); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)

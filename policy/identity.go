@@ -76,15 +76,12 @@ func (p *pool[K]) take(thing K) (uint32, bool) {
 // Room for changes of policy: as many classes, meters and reserved buckets as there may be, twice, since
 // none of a change's new numbers is an old one.
 const (
-	minProfiles     = 2 * marker.MaxClasses * marker.MaxChain
-	reservedBuckets = 2 * marker.MaxClasses * marker.MaxChain
+	minProfiles = 2 * marker.MaxClasses * marker.MaxChain
 )
 
-// numbers are all that a plan gives out. The sets of a table's reserved region are first the overflow
-// sets, one for each profile's number, then the buckets that have no hash.
+// numbers are all that a plan gives out. The sets of a table's reserved region go by the profiles' numbers.
 type numbers struct {
 	profiles *pool[profileID]
-	reserved *pool[bucketID]
 	stats    *pool[string]
 	families map[bucketID]uint16
 	family   uint32 // the next
@@ -94,8 +91,7 @@ type numbers struct {
 func newNumbers(g marker.Geometry, prev *marker.Plan) *numbers {
 	n := &numbers{
 		profiles: newPool[profileID](g.Profiles),
-		reserved: newPool[bucketID](g.Sets - g.Reserved - g.Profiles),
-		stats:    newPool[string](2 * marker.MaxClasses),
+		stats:    newPool[string](marker.MaxStats),
 		families: map[bucketID]uint16{},
 	}
 	if prev == nil {
@@ -110,9 +106,6 @@ func newNumbers(g marker.Geometry, prev *marker.Plan) *numbers {
 			id := bucketOfPlan(prev, c, position)
 			n.families[id] = m.Family
 			n.profiles.keep(profileID{bucketID: id}, m.Profile)
-			if m.Per >= marker.PerClass {
-				n.reserved.keep(id, m.Reserved-g.Reserved-g.Profiles)
-			}
 		}
 		if len(c.Meters) == 0 {
 			continue

@@ -16,6 +16,7 @@
 
 #define MAX_CLASSES 64
 #define MAX_CHAIN 3 /* meters in a class's chain */
+#define MAX_STATS (2 * MAX_CLASSES) /* counters: a change keeps the old ones and gives new ones */
 #define MAX_RULES 256
 #define SET_SLOTS 4
 #define HASH_SEEDS 11

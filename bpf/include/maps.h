@@ -80,7 +80,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, MAX_CLASSES);
+	__uint(max_entries, MAX_STATS);
 	__type(key, u32);
 	__type(value, struct class_stats);
 } class_stats_map SEC(".maps");

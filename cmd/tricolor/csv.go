@@ -53,13 +53,10 @@ func (r *packetRows) write(s *pcaptest.Step) error {
 		row[2] = r.plan.Classes[0].Name
 	case s.Seen.IP:
 		row[3] = s.Seen.Flow.String()
-		if out.Kind == marker.Metered {
-			row[3] = s.Seen.Key.String()
-		}
 		row[8] = strconv.Itoa(int(s.Seen.DSCP))
 		row[9] = row[8]
 		if !out.Dropped {
-			row[9] = strconv.Itoa(int(marker.See(r.plan, s.Frame).DSCP))
+			row[9] = strconv.Itoa(int(marker.See(s.Frame).DSCP))
 		}
 	}
 	return r.csv.Write(row)

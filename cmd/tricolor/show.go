@@ -87,7 +87,7 @@ func newView(a *loader.Attachment) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	stats, err := a.Maps.Stats(len(plan.Classes))
+	stats, err := a.Maps.Stats(plan)
 	if err != nil {
 		return nil, err
 	}

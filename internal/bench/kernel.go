@@ -111,7 +111,7 @@ func kernel(plan *marker.Plan, flows uint32, rounds int, runs uint32) (over, flo
 		floor = append(floor, a)
 		over = append(over, b-a)
 	}
-	stats, err := policer.Maps.Stats(1)
+	stats, err := policer.Maps.Stats(plan)
 	if err != nil {
 		return over, floor, err
 	}

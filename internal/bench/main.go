@@ -43,15 +43,15 @@ func onePlan(params marker.Params) (*marker.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := marker.NewGeometry(1<<21, 2, 1)
+	g, err := marker.NewGeometry(1<<21, [marker.MaxChain]bool{true}, 1)
 	if err != nil {
 		return nil, err
 	}
-	profile.Overflow = g.Reserved
+	profile.Overflow = g.OverflowSet(0, 0)
 	m := marker.NewMeter(0, 0, marker.PerFlow, [2]int{32, 64})
-	m.Reserved = g.Reserved + 1
+	m.Reserved = g.ReservedSet(0)
 	return &marker.Plan{
-		Geometry: g, Profiles: []marker.Profile{profile},
+		Geometry: g, Profiles: []marker.Profile{profile}, Rules: []marker.Rule{marker.AnyRule(0)},
 		Classes: []marker.Class{{Name: "all", Meters: []marker.Meter{m}}},
 	}, nil
 }

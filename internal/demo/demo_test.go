@@ -20,6 +20,7 @@ import (
 
 	"github.com/tricolor-policer/tricolor/internal/testutils"
 	"github.com/tricolor-policer/tricolor/loader"
+	"github.com/tricolor-policer/tricolor/marker"
 )
 
 // childEnv has this test program play the child of TestKilled.
@@ -200,7 +201,7 @@ func TestInterrupted(t *testing.T) {
 		go func() {
 			defer cancel()
 			for ctx.Err() == nil {
-				stats, err := p.Maps.Stats(1)
+				stats, err := p.Maps.Stats(&marker.Plan{Classes: make([]marker.Class, 1)})
 				if err != nil || slices.Min(stats.Classes[0].Packets[:]) > 0 {
 					watched <- err
 					return

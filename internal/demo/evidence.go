@@ -42,7 +42,7 @@ func (f *flowEvidence) through() (packets, bytes uint64) {
 
 // readCounters reads the policer's side.
 func (e *evidence) readCounters(m *maps.Maps, plan *marker.Plan) error {
-	stats, err := m.Stats(1)
+	stats, err := m.Stats(plan)
 	if err != nil {
 		return err
 	}
