@@ -93,7 +93,6 @@ __noinline int chain_lock_overflow(struct chain *ch)
 	for (u32 i = 0; i < MAX_CHAIN; i++) {
 		if (ch->held[i].left == NO_SET)
 			continue;
-		ch->overflow = 1;
 		if (lock_at(ch->held[i].set))
 			continue;
 		for (u32 j = 0; j < i; j++)
@@ -109,13 +108,12 @@ __noinline int chain_lock_overflow(struct chain *ch)
  * reserved ones; then overflow buckets, which stand last. Returns 0 where one could not be had in time:
  * then none is held.
  */
-__noinline int chain_lock(const struct class *c, const struct packet *p, struct chain *ch)
+static always_inline int chain_lock(const struct class *c, const struct packet *p,
+				    struct chain *ch)
 {
 	const struct meter *m;
 	struct held *h;
 
-	if (!c || !p || !ch)
-		return 0;
 	for (u32 i = 0; i < MAX_CHAIN; i++) {
 		m = &c->meters[i];
 		h = &ch->held[i];
@@ -129,10 +127,12 @@ __noinline int chain_lock(const struct class *c, const struct packet *p, struct 
 		} else if (!table_hold(p, m, ch->now, ch->generation, h)) {
 			chain_unlock_keyed(c, ch, i);
 			return 0;
+		} else if (h->left != NO_SET) {
+			ch->overflow = 1;
 		}
 	}
-	if (chain_lock_reserved(c)) {
-		if (chain_lock_overflow(ch))
+	if (c->order[0] >= MAX_CHAIN || chain_lock_reserved(c)) {
+		if (!ch->overflow || chain_lock_overflow(ch))
 			return 1;
 		chain_unlock_reserved(c, MAX_CHAIN);
 	}
@@ -140,24 +140,18 @@ __noinline int chain_lock(const struct class *c, const struct packet *p, struct 
 	return 0;
 }
 
-/* One meter of the chain: brings its bucket to now, and judges. */
-__noinline int chain_judge(const struct meter *m, struct chain *ch, u32 i)
+/* One meter of the chain: brings its bucket to now. Returns it, with the profile that counts. */
+static always_inline struct slot *chain_bring(const struct table *t, const struct meter *m,
+					      struct chain *ch, const struct held *h,
+					      struct profile **profile)
 {
-	struct table *t = table_get();
-	struct profile *p;
-	struct held *h;
+	struct set *s = set_at(h->set);
+	struct profile *p = profile_at(t, h->profile, ch->generation);
 	struct slot *slot;
 	struct bucket b;
-	struct set *s;
-	u32 color;
 
-	if (!m || !ch || !t || i >= MAX_CHAIN)
-		return 0;
-	h = &ch->held[i];
-	s = set_at(h->set);
-	p = profile_at(t, h->profile, ch->generation);
 	if (!s || !p)
-		return 0;
+		return NULL;
 	slot = set_slot(s, h->slot);
 	if (h->left != NO_SET || m->per >= PER_CLASS)
 		reserved_slot(s, p, m->id[0], h->profile, ch->generation, ch->now);
@@ -165,52 +159,99 @@ __noinline int chain_judge(const struct meter *m, struct chain *ch, u32 i)
 		p = profile_at(t, h->profile,
 			       slot_settle(slot, h->profile, ch->generation, ch->now));
 		if (!p)
-			return 0;
+			return NULL;
 	}
 	b = slot->bucket;
 	ch->clock_back += meter_refill(p, &b, ch->now);
 	if (h->left != NO_SET)
 		b.last = later(b.last, h->forgot);
 	slot->bucket = b;
-	color = meter_color(p, &b, ch->nanobytes, ch->in);
-	barrier_var(color);
-	ch->colors[i] = color;
-	ch->color = color > ch->color ? color : ch->color;
-	ch->in = ch->color;
-	ch->slots[i] = h->set * SET_SLOTS + h->slot;
-	return 1;
+	*profile = p;
+	return slot;
 }
 
-/* One meter of the chain: pays and counts, and lets go of the bucket. */
-__noinline int chain_pay(struct chain *ch, u32 i)
+/* Counts the packet in a bucket, by its final colour. */
+static always_inline void chain_count(struct slot *slot, const struct chain *ch)
 {
-	struct table *t = table_get();
-	struct profile *p;
-	struct held *h;
-	struct slot *slot;
-	struct set *s;
-	u32 color;
+	u64 color = ch->color;
 
-	if (!ch || !t || i >= MAX_CHAIN)
-		return 0;
-	h = &ch->held[i];
-	s = set_at(h->set);
-	if (!s)
-		return 0;
-	slot = set_slot(s, h->slot);
-	color = ch->color;
-	p = profile_at(t, h->profile, newer(slot->generation, ch->generation));
-	if (p && color != RED)
-		meter_spend(p, &slot->bucket, ch->nanobytes, ch->colors[i]);
-	if (color < COLORS) {
-		slot->packets[color] += ch->packets;
-		slot->bytes[color] += ch->bytes;
-	}
-	set_unlock(s);
+	barrier_var(color);
+	if (color >= COLORS)
+		return;
+	slot->packets[color] += ch->packets;
+	slot->bytes[color] += ch->bytes;
+}
+
+/* Lets go of a meter's bucket, and of its key's candidates. */
+static always_inline void chain_unlock(const struct held *h)
+{
+	unlock_at(h->set);
 	if (h->left != NO_SET) {
 		unlock_at(h->left);
 		unlock_at(h->right);
 	}
+}
+
+/* One meter of the chain judges. */
+__noinline int chain_judge(const struct meter *m, struct chain *ch, u32 i)
+{
+	struct table *t = table_get();
+	struct profile *p;
+	struct slot *slot;
+	u32 color;
+
+	if (!m || !ch || !t || i >= MAX_CHAIN)
+		return 0;
+	slot = chain_bring(t, m, ch, &ch->held[i], &p);
+	if (!slot)
+		return 0;
+	color = meter_color(p, &slot->bucket, ch->nanobytes, ch->in);
+	ch->colors[i] = color;
+	ch->color = color > ch->color ? color : ch->color;
+	ch->in = ch->color;
+	ch->slots[i] = ch->held[i].set * SET_SLOTS + ch->held[i].slot;
+	return 1;
+}
+
+/* One meter of the chain pays and counts, and lets go of its bucket. */
+__noinline int chain_pay(struct chain *ch, u32 i)
+{
+	struct table *t = table_get();
+	struct profile *p;
+	struct slot *slot;
+	struct set *s;
+
+	if (!ch || !t || i >= MAX_CHAIN)
+		return 0;
+	s = set_at(ch->held[i].set);
+	if (!s)
+		return 0;
+	slot = set_slot(s, ch->held[i].slot);
+	p = profile_at(t, ch->held[i].profile, newer(slot->generation, ch->generation));
+	if (p && ch->color != RED)
+		meter_spend(p, &slot->bucket, ch->nanobytes, ch->colors[i]);
+	chain_count(slot, ch);
+	chain_unlock(&ch->held[i]);
+	return 1;
+}
+
+/* The only meter of a chain: judges, pays and counts in one. */
+__noinline int chain_single(const struct meter *m, struct chain *ch)
+{
+	struct table *t = table_get();
+	struct profile *p;
+	struct slot *slot;
+
+	if (!m || !ch || !t)
+		return 0;
+	slot = chain_bring(t, m, ch, &ch->held[0], &p);
+	if (!slot)
+		return 0;
+	ch->color = meter_color(p, &slot->bucket, ch->nanobytes, ch->in);
+	ch->slots[0] = ch->held[0].set * SET_SLOTS + ch->held[0].slot;
+	meter_spend(p, &slot->bucket, ch->nanobytes, ch->color);
+	chain_count(slot, ch);
+	chain_unlock(&ch->held[0]);
 	return 1;
 }
 
@@ -220,6 +261,8 @@ static always_inline int chain_meter(const struct class *c, const struct packet 
 {
 	if (!chain_lock(c, p, ch))
 		return 0;
+	if (c->chain == 1)
+		return chain_single(&c->meters[0], ch);
 	for (u32 i = 0; i < MAX_CHAIN && i < c->chain; i++)
 		chain_judge(&c->meters[i], ch, i);
 	for (u32 i = 0; i < MAX_CHAIN && i < c->chain; i++)
