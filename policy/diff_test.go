@@ -89,13 +89,15 @@ func TestNumbersAreOfOneThing(t *testing.T) {
 			taken[key] = true
 		}
 	}
-	if a[1].Reserved == a[2].Reserved || a[1].Reserved < g.Reserved+g.Profiles || a[2].Reserved >= g.Sets {
+	if a[1].Reserved == a[2].Reserved || a[1].Reserved < g.Reserved || a[2].Reserved >= g.Reserved+g.Profiles {
 		t.Errorf("reserved sets %d and %d of %+v", a[1].Reserved, a[2].Reserved, g)
 	}
+	overflows := map[uint32]bool{}
 	for i, profile := range plan.Profiles {
-		if profile.Overflow != g.Reserved+uint32(i) {
+		if overflows[profile.Overflow] || profile.Overflow < g.Reserved+g.Profiles || profile.Overflow >= g.Sets {
 			t.Errorf("profile %d overflows into set %d", i, profile.Overflow)
 		}
+		overflows[profile.Overflow] = true
 	}
 	if plan.NextFamily != 6 {
 		t.Errorf("next family %d", plan.NextFamily)
@@ -233,11 +235,11 @@ func TestNewNumbers(t *testing.T) {
 		if c.Stats != test.stats || m.Profile != test.profile || m.Family != test.family {
 			t.Errorf("generation %d, class %s: counters %d, profile %d, family %d; want %+v", test.plan.Generation, c.Name, c.Stats, m.Profile, m.Family, test)
 		}
-		if want := test.plan.Geometry.Reserved + test.plan.Geometry.Profiles + test.profile; m.Reserved != want {
+		if want := test.plan.Geometry.Reserved + test.profile; m.Reserved != want {
 			t.Errorf("generation %d, class %s: set %d, want %d", test.plan.Generation, c.Name, m.Reserved, want)
 		}
 	}
-	if hole := second.Profiles[0]; hole.CBS != 0 || hole.Name != "" || hole.Overflow != second.Geometry.Reserved {
+	if hole := second.Profiles[0]; !hole.Gone || hole.CBS != 0 || hole.Name != "" || hole.Overflow != second.Geometry.OverflowSet(0, 0) {
 		t.Errorf("what is left at a number of nothing: %+v", hole)
 	}
 }
@@ -272,7 +274,7 @@ func TestCompileAfterRefused(t *testing.T) {
 	small.Geometry.Sets -= small.Geometry.Profiles - 1
 	small.Geometry.Profiles = 1
 	_, err = mustParse(t, strings.Replace(one(""), "name: c", "name: d", 1)).CompileAfter(small)
-	if err == nil || !strings.Contains(err.Error(), "class d: this changes more at once than the table has room for (1 profiles, ") {
+	if err == nil || !strings.Contains(err.Error(), "class d: this changes more at once than the table has room for (1 meters and profiles") {
 		t.Errorf("no room: %v", err)
 	}
 	old := planOf(t, one(""), nil, nil)
