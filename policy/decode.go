@@ -3,7 +3,6 @@ package policy
 import (
 	"fmt"
 	"io"
-	"slices"
 
 	"go.yaml.in/yaml/v4"
 
@@ -234,10 +233,7 @@ func (d *decoder) check() {
 		for _, field := range f.fields() {
 			follows = follows || d.unread[[2]string{f.Part, field}]
 		}
-		told := slices.ContainsFunc(d.faults, func(g *Fault) bool {
-			return len(d.faults) < maxFaults && g.Place == f.Place && g.Text == f.Text
-		})
-		if !follows && !told {
+		if !follows {
 			d.faults = append(d.faults, f)
 		}
 	}
