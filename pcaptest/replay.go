@@ -13,6 +13,22 @@ import (
 	"github.com/tricolor-policer/tricolor/marker"
 )
 
+// Change is a change of policy in the middle of a capture: before the first record whose time stamp is not
+// before At (ns), Plan takes over as of At.
+type Change struct {
+	At   uint64
+	Plan *marker.Plan
+}
+
+// due returns the changes that a record's time brings, and those still to come.
+func due(then []Change, now uint64) (due, later []Change) {
+	n := 0
+	for n < len(then) && then[n].At <= now {
+		n++
+	}
+	return then[:n], then[n:]
+}
+
 // Step is one packet of a replay.
 type Step struct {
 	Packet  *capture.Packet // as captured; its Data is not marked
@@ -26,6 +42,7 @@ type Step struct {
 type ReplayOptions struct {
 	Plan     *marker.Plan
 	Seeds    marker.Seeds
+	Then     []Change           // changes of policy, by time
 	Each     func(*Step) error  // called for each packet, if not nil; what it is given is valid until it returns
 	Progress func(offset int64) // called now and then with the bytes of the file that were read, if not nil
 }
@@ -104,6 +121,7 @@ func ReplayCapture(ctx context.Context, file string, o ReplayOptions) (*Replay, 
 		step Step
 		data []byte
 		cut  error
+		then = o.Then
 	)
 	for {
 		if err := r.Next(&p); errors.Is(err, io.EOF) {
@@ -113,6 +131,12 @@ func ReplayCapture(ctx context.Context, file string, o ReplayOptions) (*Replay, 
 			break
 		}
 		result.stamp(p.Time)
+		var changes []Change
+		for changes, then = due(then, p.Time); len(changes) > 0; changes = changes[1:] {
+			if err := m.Apply(changes[0].Plan, changes[0].At, 0); err != nil {
+				return result, err
+			}
+		}
 		f := frameOf(&p, len(p.Data))
 		if o.Each != nil {
 			// The mirror marks in place; the packet stays as it was captured.

@@ -43,6 +43,15 @@ type Field struct {
 	Mirror, Kernel string
 }
 
+// VerifyOptions say what is verified.
+type VerifyOptions struct {
+	File           string // its name, for errors
+	Plan           *marker.Plan
+	Mirror, Kernel Side
+	Then           []Change           // changes of policy, by time
+	Progress       func(offset int64) // called now and then with the bytes of the file that were read, if not nil
+}
+
 // verifier compares two sides packet by packet.
 type verifier struct {
 	mirror, kernel Side
@@ -57,9 +66,10 @@ type verifier struct {
 // every byte of the frame, its set of buckets and all counters; and at the end all buckets and counters
 // once more. It ends at the first difference. A cut capture is compared up to the cut; then the cut's
 // error is returned with the Verification. The sides stay the caller's.
-func Verify(ctx context.Context, r *capture.Reader, file string, plan *marker.Plan, mirror, kernel Side, progress func(offset int64)) (*Verification, error) {
-	v := newVerifier(plan, mirror, kernel)
-	result := &Verification{File: file}
+func Verify(ctx context.Context, r *capture.Reader, o VerifyOptions) (*Verification, error) {
+	v := newVerifier(o.Plan, o.Mirror, o.Kernel)
+	result := &Verification{File: o.File}
+	then := o.Then
 	var p capture.Packet
 	var cut error
 	for {
@@ -72,29 +82,54 @@ func Verify(ctx context.Context, r *capture.Reader, file string, plan *marker.Pl
 			cut = err
 			break
 		}
+		var changes []Change
+		for changes, then = due(then, p.Time); len(changes) > 0; changes = changes[1:] {
+			if err := v.apply(changes[0]); err != nil {
+				return result, fmt.Errorf("%s: change of policy before packet %d: %w", o.File, p.Number, err)
+			}
+		}
 		d, err := v.packet(FrameOf(&p), p.Number, p.Time)
 		if err != nil {
-			return result, fmt.Errorf("%s: packet %d: %w", file, p.Number, err)
+			return result, fmt.Errorf("%s: packet %d: %w", o.File, p.Number, err)
 		}
 		result.Compared++
 		if d != nil {
 			result.Differences, result.First = 1, d
 			return result, cut
 		}
-		if progress != nil {
-			progress(r.Offset())
+		if o.Progress != nil {
+			o.Progress(r.Offset())
 		}
 	}
 	d, buckets, err := v.end()
 	if err != nil {
-		return result, fmt.Errorf("%s: %w", file, err)
+		return result, fmt.Errorf("%s: %w", o.File, err)
 	}
 	if d != nil {
 		result.Differences, result.First = 1, d
 	}
 	result.Buckets = buckets
-	result.Stats, err = mirror.Stats()
+	result.Stats, err = o.Mirror.Stats()
 	return result, errors.Join(err, cut)
+}
+
+// apply changes the policy on both sides. Each gets a plan of its own: Apply numbers it.
+func (v *verifier) apply(c Change) error {
+	mirrors, kernels := *c.Plan, *c.Plan
+	if err := v.mirror.Apply(&mirrors, c.At); err != nil {
+		return fmt.Errorf("mirror: %w", err)
+	}
+	if err := v.kernel.Apply(&kernels, c.At); err != nil {
+		return fmt.Errorf("kernel: %w", err)
+	}
+	v.plan = &mirrors
+	for index, before := range v.shadow { // settled since
+		if err := v.mirror.Set(index, before); err != nil {
+			return err
+		}
+		before[0].Lock = 0
+	}
+	return nil
 }
 
 func newVerifier(plan *marker.Plan, mirror, kernel Side) *verifier {

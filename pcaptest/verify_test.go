@@ -37,7 +37,7 @@ func verifyFile(t testing.TB, path string, plan *marker.Plan, forgotten *int) (*
 		t.Fatal(err)
 	}
 	defer k.Close()
-	return Verify(context.Background(), r, filepath.Base(path), plan, m, k, nil)
+	return Verify(context.Background(), r, VerifyOptions{File: filepath.Base(path), Plan: plan, Mirror: m, Kernel: k})
 }
 
 // indexed returns the records of each shared capture.
@@ -320,7 +320,7 @@ func TestVerifyReportsFaults(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer r.Close()
-				v, err := Verify(context.Background(), r, "file", plan(), sides[0], sides[1], nil)
+				v, err := Verify(context.Background(), r, VerifyOptions{File: "file", Plan: plan(), Mirror: sides[0], Kernel: sides[1]})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -386,7 +386,7 @@ func TestVerifyReportsFaultsAtTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	v, err := Verify(context.Background(), r, "file", plan, m, k, nil)
+	v, err := Verify(context.Background(), r, VerifyOptions{File: "file", Plan: plan, Mirror: m, Kernel: k})
 	if err != nil {
 		t.Fatal(err)
 	}

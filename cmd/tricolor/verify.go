@@ -196,7 +196,7 @@ func (v *verifier) file(ctx context.Context, file string) (result *pcaptest.Veri
 	defer func() { err = errors.Join(err, kernel.Close(), r.Close()) }()
 	bar := newProgress(v.stderr, file)
 	defer bar.close()
-	return pcaptest.Verify(ctx, r, file, v.plan, mirror, kernel, bar.at)
+	return pcaptest.Verify(ctx, r, pcaptest.VerifyOptions{File: file, Plan: v.plan, Mirror: mirror, Kernel: kernel, Progress: bar.at})
 }
 
 func differenceOf(d *pcaptest.Difference) *differenceJSON {
