@@ -18,11 +18,11 @@ func planOf(t *testing.T, text string, f files, prev *marker.Plan) *marker.Plan 
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := compiler{policy: p, compiled: map[string]marker.Profile{}}
-	if err := c.compile(prev); err != nil {
+	plan, err := p.CompileAfter(prev)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return c.plan
+	return plan
 }
 
 // What a change says, but for what is kept.
