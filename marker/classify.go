@@ -106,7 +106,7 @@ func newPrefixTables(sets []PrefixSet) []prefixTable {
 			profiles[NewAddressMatch(e.Prefix).Want] = e.Profile
 		}
 		for version, lengths := range byLength {
-			any := []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}[version]
+			unspecified := []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}[version]
 			var order []int
 			for bits := range lengths {
 				order = append(order, bits)
@@ -115,7 +115,7 @@ func newPrefixTables(sets []PrefixSet) []prefixTable {
 			slices.Reverse(order) // the longest first
 			for _, bits := range order {
 				tables[i][version] = append(tables[i][version], prefixLength{
-					match:    NewAddressMatch(netip.PrefixFrom(any, bits)),
+					match:    NewAddressMatch(netip.PrefixFrom(unspecified, bits)),
 					profiles: lengths[bits],
 				})
 			}

@@ -289,16 +289,13 @@ func (p *Plan) Check() error {
 			}
 		}
 	}
-	overflow := [MaxChain]bool{}
 	for i := range p.Profiles {
 		set := p.Profiles[i].Overflow
-		position := -1
-		for at := range overflow {
-			if set == g.OverflowSet(at, uint32(i)) {
-				position = at
-			}
+		own := false
+		for position := range MaxChain {
+			own = own || set == g.OverflowSet(position, uint32(i))
 		}
-		if position < 0 {
+		if !own {
 			return fmt.Errorf("%w: profile %d: overflow set %d is not its own", ErrPlan, i, set)
 		}
 	}

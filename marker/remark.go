@@ -5,8 +5,8 @@ import "encoding/binary"
 // checksumUpdate is RFC 1624, equation 3: HC' = ~(~HC + ~m + m'). Byte order does not matter as long
 // as all are read alike. m differs from m', so the sum is never 0 and the result never 0xffff where 0
 // is right.
-func checksumUpdate(checksum, old, new uint16) uint16 {
-	sum := uint32(^checksum) + uint32(^old) + uint32(new)
+func checksumUpdate(checksum, from, to uint16) uint16 {
+	sum := uint32(^checksum) + uint32(^from) + uint32(to)
 	sum = sum&0xffff + sum>>16
 	sum = sum&0xffff + sum>>16
 	return ^uint16(sum)

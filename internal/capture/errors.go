@@ -58,7 +58,8 @@ func (e *CutError) Unwrap() error { return io.ErrUnexpectedEOF }
 
 // headerCut makes a cut where no record was read yet one of the file header.
 func headerCut(err error) error {
-	if cut, ok := err.(*CutError); ok {
+	var cut *CutError
+	if errors.As(err, &cut) {
 		cut.Record, cut.What = 0, "the file header"
 	}
 	return err

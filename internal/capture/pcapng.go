@@ -115,7 +115,8 @@ func (f *pcapng) pass(length uint32) error {
 	got := in.skip(want)
 	if got < want || !in.have(4) {
 		err := in.end(int64(length))
-		if cut, ok := err.(*CutError); ok && cut.Promised > 0 {
+		var cut *CutError
+		if errors.As(err, &cut) && cut.Promised > 0 {
 			cut.Left += got
 		}
 		return err

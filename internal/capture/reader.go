@@ -2,6 +2,7 @@ package capture
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -39,8 +40,7 @@ func Open(path string) (*Reader, error) {
 	}
 	r, err := newReader(in)
 	if err != nil {
-		in.close()
-		return nil, err
+		return nil, errors.Join(err, in.close())
 	}
 	return r, nil
 }

@@ -21,7 +21,7 @@ func Sniff(path string) (Kind, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer in.close()
+	defer func() { _ = in.close() }() // it was only read
 	_, err = in.captureFormat()
 	if err == nil {
 		return KindCapture, nil

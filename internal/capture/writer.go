@@ -9,7 +9,7 @@ import (
 	"math"
 )
 
-// ErrWrite: a packet that the file being written cannot hold.
+// ErrWrite is what the error wraps where the file being written cannot hold a packet.
 var ErrWrite = errors.New("cannot be written to a capture")
 
 // Writer writes a classic pcap: little-endian, nanoseconds, snap length
