@@ -132,7 +132,9 @@ func TestRuleMatches(t *testing.T) {
 
 // SPEC 5: the first class that matches takes the packet; a list is "any of".
 func TestRulesFirstMatch(t *testing.T) {
-	bucket := func(number uint32) []testMeter { return []testMeter{{number: number, per: PerClass, params: token(1e6)}} }
+	bucket := func(number uint32) []testMeter {
+		return []testMeter{{number: number, per: PerClass, params: token(1e6)}}
+	}
 	m := mirrorOf(t, planOf(t,
 		testClass{name: "a", meters: bucket(0), rules: []func(*Rule){all(protoIs(17), vlanIn(100, 100)), all(protoIs(17), vlanIn(200, 200)), marked(9)}},
 		testClass{name: "b", meters: bucket(1), rules: []func(*Rule){protoIs(17)}},

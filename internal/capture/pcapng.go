@@ -1,6 +1,9 @@
 package capture
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"errors"
+)
 
 // The block format: draft-ietf-opsawg-pcapng. Packets are the Enhanced, the
 // Simple and the obsolete Packet Blocks; all blocks but these, sections and
