@@ -86,7 +86,27 @@ func (p *Policy) geometry(prev *marker.Plan) (marker.Geometry, error) {
 		return g, &Fault{Place: whole.places.of([]string{"flows"}), Field: "flows", Text: fmt.Sprintf(
 			"%d bucket slots are asked for, and the table has %d: changing flows needs detach; its buckets are then lost", g.Flows(), prev.Geometry.Flows())}
 	}
+	for position, stage := range g.Stages {
+		if stage.Mask > prev.Geometry.Stages[position].Mask {
+			return g, p.lacksRoom(position)
+		}
+	}
 	return prev.Geometry, nil
+}
+
+// lacksRoom refuses a chain that needs buckets at a position at which the table in use has none to speak
+// of.
+func (p *Policy) lacksRoom(position int) error {
+	for i := range p.Classes {
+		c := &p.Classes[i]
+		if position < len(c.Meters) && c.Meters[position].Per < marker.PerClass {
+			at := c.meterPart(position)
+			return &Fault{Place: at.places.of([]string{"per"}), Part: at.name, Field: "per", Text: fmt.Sprintf(
+				"the table was made for a policy without meters per %v at this place of a chain, and has no slots for them: detach and attach again; its buckets are then lost",
+				c.Meters[position].Per)}
+		}
+	}
+	return nil
 }
 
 // profileCount is how many compiled profiles the policy takes, at most: one for each meter of each class,

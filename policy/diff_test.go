@@ -270,6 +270,15 @@ func TestCompileAfterRefused(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
+	chain := strings.Replace(one(""), "{ profile: p, per: flow }", "{ profile: p, per: flow }, { profile: p, per: vlan }", 1)
+	_, err = mustParse(t, chain).CompileAfter(prev)
+	want = "p.yaml:7:61: class c, meter 2: per: the table was made for a policy without meters per vlan at this place of a chain, and has no slots for them: "
+	if err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	if _, err = mustParse(t, one("")).CompileAfter(planOf(t, chain, nil, nil)); err != nil {
+		t.Errorf("room that is not needed any more: %v", err)
+	}
 	small := planOf(t, one(""), nil, nil)
 	small.Geometry.Sets -= small.Geometry.Profiles - 1
 	small.Geometry.Profiles = 1
