@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tricolor-policer/tricolor/internal/units"
@@ -43,7 +44,7 @@ func Contract(p *Policy, class string) []string {
 		"burst:     " + strings.Join(bursts, "; "),
 		"verbs:     " + fmt.Sprintf("green %s; yellow %s; red %s",
 			actionText(c.Actions[marker.Green]), actionText(c.Actions[marker.Yellow]), actionText(c.Actions[marker.Red])),
-		"signal:    " + c.signal(),
+		"signal:    " + p.signal(c),
 		"state:     memory of this host's kernel, for each interface and direction its own; lost at detach and at reboot: buckets then start full",
 		"clock:     CLOCK_MONOTONIC of this host, in nanoseconds; in a replay the capture's own time stamps",
 	}
@@ -136,12 +137,22 @@ func (c *Class) lineText() string {
 	return ""
 }
 
+// yellow reports whether a meter of the class calls packets yellow.
+func (p *Policy) yellow(c *Class) bool {
+	return slices.ContainsFunc(c.profileNames(), func(name string) bool {
+		profile := p.profile(name)
+		return profile != nil && profile.Meter != marker.Token
+	})
+}
+
 // signal is what a sender notices once it sends too much.
-func (c *Class) signal() string {
+func (p *Policy) signal(c *Class) string {
 	var signals []string
 	for color, action := range c.Actions {
 		name := marker.Color(color).String()
 		switch {
+		case color == int(marker.Yellow) && !p.yellow(c):
+			continue
 		case action.Verbs&marker.VerbDrop != 0:
 			signals = append(signals, name+" is lost: TCP and QUIC send again, slower; other senders must notice themselves")
 		case action.Verbs&marker.VerbCE != 0:

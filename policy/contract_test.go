@@ -65,6 +65,7 @@ func TestContractWords(t *testing.T) {
 		"their rate":   {strings.Replace(one("    count: packets\n"), "profile: p", "profile: q", 1), 2, "rate:      CIR 1 kpps (one token bucket)"},
 		"their burst":  {strings.Replace(one("    count: packets\n"), "profile: p", "profile: q", 1), 3, "burst:     CBS 10 pkt"},
 		"no signal":    {one("    red: { mark: 1, priority: 2 }\n"), 5, "signal:    none: no packet is dropped, nor marked with more than green"},
+		"no yellow":    {one("    yellow: { dscp: af12 }\n"), 5, "signal:    red is lost: TCP and QUIC send again, slower; other senders must notice themselves"},
 		"marks":        {one("    red: { mark: 1, priority: 2 }\n"), 4, "verbs:     green pass; yellow pass; red mark=1,priority=2"},
 		"lines' rates": {customers("src"), 2, "rate:      CIR 10 Mbit/s (one token bucket); where the line of c.csv names a profile, that one for the first"},
 	} {

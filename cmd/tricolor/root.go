@@ -4,7 +4,7 @@ import "github.com/spf13/cobra"
 
 // commands make the commands, in the order of the help.
 var commands = []func() *cobra.Command{
-	newReplay, newVerify,
+	newCheck, newReplay, newVerify,
 	newAttach, newDetach, newShow, newDump,
 	newDemo, newVersion,
 }
