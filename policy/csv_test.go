@@ -181,7 +181,7 @@ func TestLoad(t *testing.T) {
 	}
 	path := write("p.yaml", strings.Replace(one(""), "cir", "cri", 1))
 	_, err := Load(path)
-	if err == nil || !strings.HasPrefix(err.Error(), path+":3:3: ") {
+	if err == nil || !strings.HasPrefix(err.Error(), path+":3:22: ") {
 		t.Errorf("the path as given: %v", err)
 	}
 }

@@ -58,6 +58,17 @@ func (d *decoder) refuse(at part, n *yaml.Node, text string) {
 // skip says that a field's value is not known.
 func (d *decoder) skip(at part, field string) { d.unread[[2]string{at.name, field}] = true }
 
+// skipped reports whether a field's value is not known.
+func (d *decoder) skipped(at part, field string) bool { return d.unread[[2]string{at.name, field}] }
+
+// missing refuses a field that is not given, nor written otherwise.
+func (d *decoder) missing(at part, field, text string) {
+	if !d.skipped(at, field) {
+		d.faults.add(at, field, text)
+		d.skip(at, field)
+	}
+}
+
 // field reads a mapping's value with parse; where it is not given, or wrong, absent stands for it.
 func field[T any](d *decoder, at part, m mapping, key string, absent T, parse func(string) (T, error)) T {
 	if !m.has(key) {
@@ -129,12 +140,12 @@ func (d *decoder) root(n *yaml.Node) {
 	if m.has("profiles") {
 		d.profiles(at, m.value("profiles"))
 	} else {
-		d.faults.add(at, "profiles", "none are given: define one, such as gold: { meter: token, cir: 10mbit, cbs: 10ms }")
+		d.missing(at, "profiles", "none are given: define one, such as gold: { meter: token, cir: 10mbit, cbs: 10ms }")
 	}
 	if m.has("classes") {
 		d.classes(at, m.value("classes"))
 	} else {
-		d.faults.add(at, "classes", "none are given: list one, such as - { name: all, meters: [ { profile: gold, per: flow } ] }")
+		d.missing(at, "classes", "none are given: list one, such as - { name: all, meters: [ { profile: gold, per: flow } ] }")
 	}
 }
 
@@ -143,7 +154,7 @@ func (d *decoder) version(at part, m mapping) {
 	n := m.value("version")
 	switch {
 	case n == nil:
-		d.faults.add(at, "version", "none is given: write version: 1")
+		d.missing(at, "version", "none is given: write version: 1")
 	case !d.usable(at, n):
 	case n.Kind != yaml.ScalarNode || n.Value != "1" || n.Tag != "!!int":
 		d.refuse(at, n, fmt.Sprintf("version: %s is no version that this program reads: write version: 1", kindName(n)))
@@ -167,6 +178,11 @@ func (d *decoder) profile(at part, name string, e entry) {
 	m, ok := d.mapping(at, e.value, "a profile", profileKeys)
 	at.places = d.places(d.of(e.key), m, true)
 	r := reader{at: at, spell: func(field string) string { return field }}
+	for _, key := range profileKeys {
+		if d.skipped(at, key) {
+			r.skip(key)
+		}
+	}
 	if !ok {
 		d.skip(at, "unit")
 		r.skip("meter")
@@ -229,9 +245,9 @@ func (d *decoder) unit(at part, m mapping, w *Words) unit {
 // check adds what is wrong with the policy as a whole, but for what follows from faults told already.
 func (d *decoder) check() {
 	for _, f := range d.policy.check() {
-		follows := f.unit != "" && d.unread[[2]string{"profile " + f.unit, "unit"}]
+		follows := f.unit != "" && d.skipped(part{name: "profile " + f.unit}, "unit")
 		for _, field := range f.fields() {
-			follows = follows || d.unread[[2]string{f.Part, field}]
+			follows = follows || d.skipped(part{name: f.Part}, field)
 		}
 		if !follows {
 			d.faults = append(d.faults, f)

@@ -39,7 +39,7 @@ func (d *decoder) class(i int, n *yaml.Node) {
 			d.refuse(at, m.value("name"), fmt.Sprintf("name: %s is no text for YAML: put it in quotes", c.Name))
 		}
 	} else {
-		d.faults.add(at, "name", "none is given: every class needs a name of its own")
+		d.missing(at, "name", "none is given: every class needs a name of its own")
 	}
 	if c.Name == "" {
 		c.Name = fmt.Sprint(i + 1) // so that parts still differ
@@ -65,7 +65,7 @@ func (d *decoder) class(i int, n *yaml.Node) {
 	if m.has("meters") {
 		d.meters(at, &c, m.value("meters"))
 	}
-	if d.unread[[2]string{at.name, "count"}] {
+	if d.skipped(at, "count") {
 		d.skip(at, "ip")
 	}
 	d.policy.Classes = append(d.policy.Classes, c)
@@ -99,7 +99,7 @@ func (d *decoder) meters(at part, c *Class, n *yaml.Node) {
 		entries, ok := d.mapping(at, item, "a meter", meterKeys)
 		at.places = d.places(d.of(item), entries, true)
 		m := field(d, at, entries, "per", Meter{Per: marker.PerFlow}, parsePer)
-		if d.unread[[2]string{at.name, "per"}] {
+		if d.skipped(at, "per") {
 			m = Meter{Per: marker.PerClass} // fits everything
 		}
 		m.Places = at.places
@@ -107,8 +107,7 @@ func (d *decoder) meters(at part, c *Class, n *yaml.Node) {
 		case entries.has("profile"):
 			m.Profile = field(d, at, entries, "profile", "", parseName)
 		case ok:
-			d.faults.add(at, "profile", "none is given: name one of the profiles")
-			d.skip(at, "profile")
+			d.missing(at, "profile", "none is given: name one of the profiles")
 		default:
 			d.skip(at, "profile")
 		}

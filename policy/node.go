@@ -183,6 +183,7 @@ func (d *decoder) mapping(at part, n *yaml.Node, what string, known []string) (m
 			d.refuse(at, key, fmt.Sprintf("a key is one word, not %s", kindName(key)))
 		case known != nil && !slices.Contains(known, key.Value):
 			d.refuse(at, key, unknownKey(what, key, value, known))
+			d.skip(at, nearest(key.Value, known)) // is not missing, but written otherwise
 		case twice:
 			d.refuse(at, key, fmt.Sprintf("%q stands twice, first in line %d: keep one", key.Value, first.key.Line))
 		default:

@@ -4,12 +4,7 @@ import "strings"
 
 // suggest says which of the known words was probably meant: the nearest, else all of them.
 func suggest(word string, known []string) string {
-	best, least := "", 3
-	for _, k := range known[:min(len(known), 256)] {
-		if d := distance(word, k); d < least && d < len(k) {
-			best, least = k, d
-		}
-	}
+	best := nearest(word, known)
 	switch {
 	case best != "":
 		return ": did you mean " + best + "?"
@@ -18,6 +13,17 @@ func suggest(word string, known []string) string {
 	default:
 		return ": say one of " + strings.Join(known, ", ")
 	}
+}
+
+// nearest is the known word that was probably meant, or none.
+func nearest(word string, known []string) (best string) {
+	least := 3
+	for _, k := range known[:min(len(known), 256)] {
+		if d := distance(word, k); d < least && d < len(k) {
+			best, least = k, d
+		}
+	}
+	return best
 }
 
 // distance is how many letters must be added, dropped, changed or swapped with the next to make b of a.
