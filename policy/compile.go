@@ -82,8 +82,7 @@ func (p *Policy) geometry(prev *marker.Plan) (marker.Geometry, error) {
 		return g, err
 	}
 	if g.Flows() != prev.Geometry.Flows() {
-		whole := part{"", p.Places}
-		return g, &Fault{Place: whole.places.of([]string{"flows"}), Field: "flows", Text: fmt.Sprintf(
+		return g, &Fault{Place: p.Places.of([]string{"flows"}), Field: "flows", Text: fmt.Sprintf(
 			"%d bucket slots are asked for, and the table has %d: changing flows needs detach; its buckets are then lost", g.Flows(), prev.Geometry.Flows())}
 	}
 	for position, stage := range g.Stages {

@@ -15,6 +15,8 @@ var ErrPolicy = errors.New("policy")
 const maxFaults = 200
 
 // Fault is one thing wrong with a policy.
+//
+//nolint:errname // it is what an error is made of, and has more to say than its text
 type Fault struct {
 	Place   Place
 	Part    string // "profile gold", "class voice"; empty: of the whole policy

@@ -46,7 +46,7 @@ func Load(path string) (*Policy, error) {
 // others: no name, and no link, leads elsewhere; nothing that is no file is waited for.
 func openBeside(dir *os.Root, name string) (io.ReadCloser, error) {
 	if !filepath.IsLocal(name) {
-		return nil, errors.New("it must lie beside the policy file or below: write a relative path without ..")
+		return nil, errors.New("it must lie beside the policy file or below: no path with .. and none that begins with /")
 	}
 	info, err := dir.Stat(name)
 	if err == nil && !info.Mode().IsRegular() {

@@ -55,14 +55,13 @@ func legalClass(t *rapid.T, pick func(string, ...string) string, i int, counts m
 	}
 	match = append(match, pick("vlan", "", "vlan: 0", "vlan: [1-99, 4095]"), pick("mark", "", "mark: 5", "mark: [0, 4294967295]"))
 	var chain []string
-	last := ""
 	for position := range rapid.IntRange(1, marker.MaxChain).Draw(t, "chain") {
 		profile, per := pick("profile", profiles...), pick("per", pers...)
 		if position == 0 && file {
 			per = pick("file's per", "flow", "src")
 		}
-		if position > 0 && last != profile && rapid.Bool().Draw(t, "interface") && (counts[profile] == "" || counts[profile] == count) {
-			per, last, counts[profile] = "interface", profile, count
+		if position > 0 && rapid.Bool().Draw(t, "interface") && (counts[profile] == "" || counts[profile] == count) {
+			per, counts[profile] = "interface", count
 			chain = append(chain, fmt.Sprintf("{ profile: %s, per: %s }", profile, per))
 			break
 		}

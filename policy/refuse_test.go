@@ -48,8 +48,8 @@ func TestParseRefused(t *testing.T) {
 			},
 		},
 		"unknown parameter": {strings.Replace(one(""), "cir", "cri", 1), seen, []string{`3:22: profile p: "cri" is no key of a profile: did you mean cir?`}},
-		"unknown keys for all that is needed": {strings.NewReplacer("version", "versoin", "name", "nam", "profile: p", "profil: p", "meter: token", "metre: token").Replace(one("")), seen, []string{
-			`1:1: "versoin" is no key of the policy: did you mean version?`, `3:8: profile p: "metre" is no key of a profile: did you mean meter?`,
+		"unknown keys for all that is needed": {strings.NewReplacer("version", "verson", "name", "nam", "profile: p", "profil: p", "meter: token", "metre: token").Replace(one("")), seen, []string{
+			`1:1: "verson" is no key of the policy: did you mean version?`, `3:8: profile p: "metre" is no key of a profile: did you mean meter?`,
 			`4:8: profile q: "metre" is no key of a profile: did you mean meter?`, `6:5: class 1: "nam" is no key of a class: did you mean name?`,
 			`7:17: class 1: "profil" is no key of a meter: did you mean profile?`,
 		}},
