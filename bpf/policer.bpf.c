@@ -158,14 +158,14 @@ int policer(struct __sk_buff *skb)
 	}
 	port->long_chain += w->packet.long_chain;
 
-	class = classify(copy, &w->packet, skb->mark);
+	class = classify(policy, copy, &w->packet, skb->mark);
 	if (class >= MAX_CLASSES) {
 		if (parsed == PARSED_NOT_IP)
 			port->not_ip++;
 		else
 			port->unmatched += wire_packets(&w->frame);
-		replay_result(skb, parsed == PARSED_NOT_IP ? KIND_NOT_IP : KIND_UNMATCHED, NO_CLASS, 0,
-			      0, 0, NULL);
+		replay_result(skb, parsed == PARSED_NOT_IP ? KIND_NOT_IP : KIND_UNMATCHED, NO_CLASS,
+			      0, 0, 0, NULL);
 		return TC_ACT_UNSPEC;
 	}
 	c = &policy->class[class];

@@ -248,7 +248,8 @@ type PolicerRule struct {
 	Families uint8
 	Fragment uint8
 	Ports    uint8
-	Pad      [7]uint8
+	Any      uint8
+	Pad      [6]uint8
 }
 
 type PolicerScratch struct {

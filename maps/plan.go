@@ -52,6 +52,7 @@ func (m *Maps) WritePlan(p *marker.Plan) error {
 		k.Proto, k.Dscp, k.Mark, k.MarkMask = r.Proto, r.DSCP, r.Mark, r.MarkMask
 		k.SrcSet, k.DstSet, k.Sport, k.Dport, k.Vlan = r.SrcSet, r.DstSet, r.Sport, r.Dport, r.VLAN
 		k.Class, k.Families, k.Fragment, k.Ports = r.Class, r.Families, r.Fragment, flag(r.Ports)
+		k.Any = flag(*r == marker.AnyRule(r.Class))
 	}
 	return put(m.Policies, parity, &policy)
 }

@@ -15,14 +15,14 @@
 #define LAYOUT_VERSION 2 /* of every struct below; pinned with the table */
 
 #define MAX_CLASSES 64
-#define MAX_CHAIN 3 /* meters in a class's chain */
+#define MAX_CHAIN 3		    /* meters in a class's chain */
 #define MAX_STATS (2 * MAX_CLASSES) /* counters: a change keeps the old ones and gives new ones */
 #define MAX_RULES 256
 #define SET_SLOTS 4
 #define HASH_SEEDS 11
-#define COST_MAX (1U << 24)	/* a packet's cost is clamped to this */
-#define NO_SET U32_MAX		/* no set of buckets */
-#define NO_CLASS 0xffff		/* no class matched */
+#define COST_MAX (1U << 24) /* a packet's cost is clamped to this */
+#define NO_SET U32_MAX	    /* no set of buckets */
+#define NO_CLASS 0xffff	    /* no class matched */
 
 enum color {
 	GREEN = 0,
@@ -60,9 +60,9 @@ enum count {
 /* What is done to a packet, by its colour. Bits of struct action.verbs; none is `pass`. */
 enum verb {
 	VERB_DROP = 1,
-	VERB_DSCP = 2,	   /* with VERB_CE: where the packet is not ECN-capable */
-	VERB_CE = 4,	   /* congestion experienced, if the packet is ECN-capable */
-	VERB_MARK = 8,	   /* the skb's mark */
+	VERB_DSCP = 2,	    /* with VERB_CE: where the packet is not ECN-capable */
+	VERB_CE = 4,	    /* congestion experienced, if the packet is ECN-capable */
+	VERB_MARK = 8,	    /* the skb's mark */
 	VERB_PRIORITY = 16, /* the skb's priority */
 };
 
@@ -128,16 +128,16 @@ struct set {
 struct profile {
 	u64 cir;
 	u64 xir;
-	u64 cbs;	/* nanobytes */
-	u64 xbs;	/* nanobytes */
-	u64 c_fill;	/* ns after which C is full without multiplying (with E: srtcm, coupled) */
-	u64 x_fill;	/* ns after which the second bucket is */
-	u32 overflow;	/* reserved set of the overflow bucket */
-	u8 meter;	/* enum meter_type */
-	u8 aware;	/* 1: looks at the arrival colour */
-	u8 coupling;	/* 1: E also gets what C cannot hold (rfc4115) */
-	u8 gone;	/* 1: no packet will ask for its buckets again */
-	u8 name[32];	/* for people */
+	u64 cbs;      /* nanobytes */
+	u64 xbs;      /* nanobytes */
+	u64 c_fill;   /* ns after which C is full without multiplying (with E: srtcm, coupled) */
+	u64 x_fill;   /* ns after which the second bucket is */
+	u32 overflow; /* reserved set of the overflow bucket */
+	u8 meter;     /* enum meter_type */
+	u8 aware;     /* 1: looks at the arrival colour */
+	u8 coupling;  /* 1: E also gets what C cannot hold (rfc4115) */
+	u8 gone;      /* 1: no packet will ask for its buckets again */
+	u8 name[32];  /* for people */
 };
 
 /* One meter of a class's chain: whose bucket, by which profile. */
@@ -198,7 +198,8 @@ struct rule {
 	u8 families; /* enum family */
 	u8 fragment; /* bit 0: what is no fragment; bit 1: fragments */
 	u8 ports;    /* 1: a packet without ports does not match */
-	u8 pad[7];
+	u8 any;	     /* 1: takes every IP packet, whatever the fields above say */
+	u8 pad[6];
 };
 
 /* A prefix of a set; the longest that holds an address is its answer. */
@@ -277,7 +278,7 @@ struct port_stats {
 	u64 not_ip;
 	u64 malformed;
 	u64 long_chain; /* IPv6 with more extension headers than are walked; still policed */
-	u64 unread;	/* headers that could not be pulled within reach, for want of memory: dropped */
+	u64 unread; /* headers that could not be pulled within reach, for want of memory: dropped */
 };
 
 /*

@@ -108,8 +108,7 @@ __noinline int chain_lock_overflow(struct chain *ch)
  * reserved ones; then overflow buckets, which stand last. Returns 0 where one could not be had in time:
  * then none is held.
  */
-static always_inline int chain_lock(const struct class *c, const struct packet *p,
-				    struct chain *ch)
+static always_inline int chain_lock(const struct class *c, const struct packet *p, struct chain *ch)
 {
 	const struct meter *m;
 	struct held *h;
@@ -236,13 +235,13 @@ __noinline int chain_pay(struct chain *ch, u32 i)
 }
 
 /* The only meter of a chain: judges, pays and counts in one. */
-__noinline int chain_single(const struct meter *m, struct chain *ch)
+static always_inline int chain_single(const struct meter *m, struct chain *ch)
 {
 	struct table *t = table_get();
 	struct profile *p;
 	struct slot *slot;
 
-	if (!m || !ch || !t)
+	if (!t)
 		return 0;
 	slot = chain_bring(t, m, ch, &ch->held[0], &p);
 	if (!slot)

@@ -87,8 +87,8 @@ __noinline int rule_matches(const struct rule *r, const struct packet *p, u32 ma
 		return 1;
 	if (!address_matches(&r->src, &p->key.word[0]) ||
 	    !address_matches(&r->dst, &p->key.word[2]) ||
-	    !(r->proto[k->proto >> 6 & 3] >> (k->proto & 63) & 1) || !(r->dscp >> (p->dscp & 63) & 1) ||
-	    !(r->fragment & (p->fragment ? 2 : 1)))
+	    !(r->proto[k->proto >> 6 & 3] >> (k->proto & 63) & 1) ||
+	    !(r->dscp >> (p->dscp & 63) & 1) || !(r->fragment & (p->fragment ? 2 : 1)))
 		return 0;
 	return !r->ports || (p->ports && in_range(r->sport, bpf_ntohs(k->sport)) &&
 			     in_range(r->dport, bpf_ntohs(k->dport)));
@@ -122,11 +122,8 @@ __noinline int sets_match(const struct rule *r, struct packet *p, u32 generation
 	return 1;
 }
 
-/*
- * Returns the class; where a prefix of the rule's sets brings a profile, it is p->profile, else that
- * is NO_PROFILE.
- */
-__noinline int classify(u32 copy, struct packet *p, u32 mark)
+/* Goes through the rules. */
+__noinline int classify_rules(u32 copy, struct packet *p, u32 mark)
 {
 	struct policy *policy = bpf_map_lookup_elem(&policies, &copy);
 
@@ -143,6 +140,18 @@ __noinline int classify(u32 copy, struct packet *p, u32 mark)
 		return r->class;
 	}
 	return NO_CLASS;
+}
+
+/*
+ * Returns the class; where a prefix of the rule's sets brings a profile, it is p->profile, else that
+ * is NO_PROFILE. A policy of one class needs no walk.
+ */
+static always_inline u32 classify(const struct policy *policy, u32 copy, struct packet *p, u32 mark)
+{
+	p->profile = NO_PROFILE;
+	if (policy->rule[0].any && p->family != FAMILY_NONE)
+		return policy->rule[0].class;
+	return classify_rules(copy, p, mark);
 }
 
 /* The packet's arrival colour: its DSCP in the class's table. */

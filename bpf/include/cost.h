@@ -71,9 +71,9 @@ static always_inline void cost_of(const struct class *c, const struct frame *f,
 	if (p->family == FAMILY_NONE) {
 		cost->packets = 1;
 		cost->bytes = f->length;
-		cost->cost = wire_cost(c, f->length,
-				       f->link == LINK_ETHERNET ? frame_bytes(f, f->length) :
-								  f->length);
+		cost->cost =
+			wire_cost(c, f->length,
+				  f->link == LINK_ETHERNET ? frame_bytes(f, f->length) : f->length);
 	} else if (!f->gso_size) {
 		cost->packets = 1;
 		cost->bytes = p->ip_length;

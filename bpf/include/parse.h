@@ -16,10 +16,11 @@
 #include "bpf_endian.h"
 #include "maps.h"
 
-#define MAX_TAGS 4	   /* VLAN tags, in the data or offloaded */
-#define MAX_EXTENSIONS 8   /* IPv6 extension headers walked */
-#define MAX_L3 63	   /* no IP header starts later: Ethernet, tags, PPPoE are 38 bytes */
-#define MAX_OFFSET 0x4fff  /* beyond every header that is walked: 46 + 40 + 8 × 2048 bytes and ports */
+#define MAX_TAGS 4	 /* VLAN tags, in the data or offloaded */
+#define MAX_EXTENSIONS 8 /* IPv6 extension headers walked */
+#define MAX_L3 63	 /* no IP header starts later: Ethernet, tags, PPPoE are 38 bytes */
+#define MAX_OFFSET \
+	0x4fff /* beyond every header that is walked: 46 + 40 + 8 × 2048 bytes and ports */
 
 enum parsed {
 	PARSED_IP = 0,
@@ -52,14 +53,14 @@ struct packet {
 	u32 l3;		/* offset of the IP header */
 	u32 l4;		/* offset of the transport header */
 	u32 ip_length;	/* of the single packet, header included */
-	u8 family; /* enum family */
-	u8 tos;	   /* DSCP and ECN */
+	u8 family;	/* enum family */
+	u8 tos;		/* DSCP and ECN */
 	u8 dscp;
 	u8 fragment;
 	u8 ports; /* 1: the ports in the key are the packet's */
 	u8 long_chain;
-	u32 profile;	/* of the prefix set that classify found it in, or NO_PROFILE */
-	u16 vlan; /* outermost tag's VID; 0 none */
+	u32 profile;   /* of the prefix set that classify found it in, or NO_PROFILE */
+	u16 vlan;      /* outermost tag's VID; 0 none */
 	u16 l4_header; /* of a super-packet: bytes of the transport header */
 	u16 jumbo;     /* of a super-packet: bytes of a jumbo header that never is on the wire */
 };
@@ -144,8 +145,10 @@ static always_inline int has_ports(u8 proto)
 /* IPv6 extension headers that are walked. */
 static always_inline int is_extension(u8 next)
 {
-	return in_set(next, 1ULL << IPPROTO_HOPOPTS | 1ULL << IPPROTO_ROUTING |
-			    1ULL << IPPROTO_DSTOPTS | 1ULL << IPPROTO_AH, 0);
+	return in_set(next,
+		      1ULL << IPPROTO_HOPOPTS | 1ULL << IPPROTO_ROUTING | 1ULL << IPPROTO_DSTOPTS |
+			      1ULL << IPPROTO_AH,
+		      0);
 }
 
 static always_inline int is_tag(u16 type)
