@@ -13,8 +13,11 @@ import (
 	"github.com/tricolor-policer/tricolor/marker"
 )
 
-// ErrUnconfirmed is returned while a policy waits to be confirmed.
-var ErrUnconfirmed = errors.New("the last change waits to be confirmed")
+// Errors of a policy that waits to be confirmed, or does not.
+var (
+	ErrUnconfirmed = errors.New("the last change waits to be confirmed")
+	ErrNotPending  = errors.New("nothing waits to be confirmed")
+)
 
 // Changer changes the policy of a loaded program. One at a time may work on a program's maps.
 type Changer struct {
@@ -58,119 +61,178 @@ func Now() (uint64, error) {
 	return uint64(t.Nano()), nil
 }
 
-// InForce returns the plan in force at now (ns) and its generation, which past an unconfirmed deadline is
-// newer than the plan's own; and the deadline that is still to come, 0 if none.
-func InForce(m *maps.Maps, now uint64) (plan *marker.Plan, generation uint32, deadline uint64, err error) {
-	parity, deadline, err := m.InForce()
-	if err != nil {
-		return nil, 0, 0, err
-	}
-	if plan, err = m.ReadCopy(parity); err != nil {
-		return nil, 0, 0, err
-	}
-	generation = plan.Generation
-	if deadline != 0 && now >= deadline {
-		if plan, err = m.ReadCopy(parity ^ 1); err != nil {
-			return nil, 0, 0, err
+// inForceTries bounds how often the policy is read again that was changed meanwhile.
+const inForceTries = 10
+
+// InForce returns the plan in force at now (ns), and the deadline (ns) that is still to come, 0 if none. Of
+// a plan that is in force again, past an unconfirmed deadline, Generation and Since are those of its
+// return. The other copy of the policy, which a command that was killed may have left half written, is not
+// looked at. Returns an error that wraps maps.ErrLayout.
+func InForce(m *maps.Maps, now uint64) (plan *marker.Plan, deadline uint64, err error) {
+	for range inForceTries {
+		var same bool
+		if plan, deadline, same, err = inForceOnce(m, now); same {
+			break
 		}
-		return plan, generation + 1, 0, nil
+		err = errors.Join(err, errors.New("the policy changed over and over while it was read: try again"))
 	}
-	return plan, generation, deadline, nil
+	return plan, deadline, err
 }
+
+// inForceOnce is InForce, and reports whether the policy stayed the same meanwhile. A copy's generation
+// changes before it is in force again.
+func inForceOnce(m *maps.Maps, now uint64) (plan *marker.Plan, deadline uint64, same bool, err error) {
+	active, until, err := m.InForce()
+	if err != nil {
+		return nil, 0, true, err
+	}
+	last, err := m.Generation(active)
+	if err != nil {
+		return nil, 0, true, err
+	}
+	lapsed := until != 0 && now >= until
+	if lapsed {
+		if plan, err = m.ReadCopy(active ^ 1); err == nil {
+			plan.Generation, plan.Since = last+1, until
+		}
+	} else {
+		plan, err = m.ReadCopy(active)
+		deadline = until
+	}
+	again, stays, controlErr := m.InForce()
+	number, numberErr := m.Generation(active)
+	if broken := errors.Join(controlErr, numberErr); broken != nil {
+		return nil, 0, true, broken
+	}
+	return plan, deadline, again == active && stays == until && number == last, err
+}
+
+// step is told how far Apply is. Tests end the process there.
+var step = func(string) {}
 
 // Apply changes the policy at now (ns, the program's clock): plan takes over from the one in force, atomically
 // for each packet, and every bucket is settled when Apply returns. Past deadline (0: none) the one before is
 // in force again, unless Confirm comes first; until then another Apply returns ErrUnconfirmed. The plan's
-// Generation and Since are set. On an error the old policy stays in force. Killed at any moment, the old
-// policy is in force or the new one, and the next Apply finishes the work.
+// Generation and Since are set. On an error the old policy stays in force, unless the error wraps
+// ErrUnsettled. Killed at any moment, the old policy is in force or the new one, and the next Apply
+// finishes the work.
 func (c *Changer) Apply(plan *marker.Plan, now, deadline uint64) error {
-	old, generation, pending, err := InForce(c.maps, now)
+	return c.apply(plan, now, func() (uint64, error) { return deadline, nil })
+}
+
+// ErrUnsettled is returned where the new policy is in force, but not all buckets were settled: they are when
+// next touched. Until they all are, a next change waits for them.
+var ErrUnsettled = errors.New("the new policy is in force, but not all buckets are brought over yet")
+
+// apply is Apply; deadline is asked for at the last moment, since all before takes its time.
+func (c *Changer) apply(plan *marker.Plan, now uint64, deadline func() (uint64, error)) error {
+	if err := plan.Check(); err != nil {
+		return err
+	}
+	old, pending, err := InForce(c.maps, now)
 	if err != nil {
 		return err
 	}
 	if pending != 0 {
-		return fmt.Errorf("%w, for another %v: confirm it, or wait until the old policy is in force again",
-			ErrUnconfirmed, time.Duration(pending-now).Round(time.Second))
+		return unconfirmed(pending - now)
 	}
 	if plan.Geometry != old.Geometry {
 		return fmt.Errorf("%w: the table has another shape, which cannot change while it is attached: detach, then attach", marker.ErrPlan)
 	}
-	// Two generations at most are alive: what a change before left unsettled is settled first, and no
-	// packet still uses the copy that is written now.
-	if err := errors.Join(c.settleAll(plan.Geometry.Sets, now), gracePeriod()); err != nil {
+	// Two generations at most are alive. No packet that is still under way may use the one before, nor
+	// make a bucket of it; then what a change before left unsettled is settled; then its copy is free.
+	if err := gracePeriod(); err != nil {
 		return err
 	}
-	plan.Generation, plan.Since = generation+1, now
+	step("waited")
+	if err := c.settleAll(plan.Geometry.Sets, now); err != nil {
+		return err
+	}
+	step("settled")
+	if err := c.reinstate(old); err != nil {
+		return err
+	}
+	plan.Generation, plan.Since = old.Generation+1, now
 	if err := c.maps.WritePlan(plan); err != nil {
 		return err
 	}
+	step("written")
 	if err := c.maps.ClearStats(plan, old); err != nil {
 		return err
 	}
-	if err := c.maps.Switch(plan.Generation, deadline); err != nil {
-		return err
-	}
-	return errors.Join(gracePeriod(), c.settleAll(plan.Geometry.Sets, now))
-}
-
-// Confirm lifts the deadline of the last Apply. Returns ErrUnconfirmed's opposite, an error, where none is
-// pending at now (ns).
-func (c *Changer) Confirm(now uint64) error {
-	plan, generation, deadline, err := InForce(c.maps, now)
+	step("cleared")
+	until, err := deadline()
 	if err != nil {
 		return err
 	}
+	if err := c.maps.Switch(plan.Generation, until); err != nil {
+		return err
+	}
+	step("switched")
+	if err := gracePeriod(); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnsettled, err)
+	}
+	step("waited again")
+	if err := c.settleAll(plan.Geometry.Sets, now); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnsettled, err)
+	}
+	return nil
+}
+
+// reinstate has a policy that is in force again, past a deadline, be so by its own number and for good, not
+// by the number of the one that nobody confirmed: whose copy is to be written next. All buckets are settled.
+func (c *Changer) reinstate(old *marker.Plan) error {
+	_, lapsed, err := c.maps.InForce()
+	if err != nil || lapsed == 0 {
+		return err
+	}
+	if err := c.maps.Renumber(old.Generation, lapsed); err != nil {
+		return err
+	}
+	step("renumbered")
+	if err := c.maps.Switch(old.Generation, 0); err != nil {
+		return err
+	}
+	step("reinstated")
+	return gracePeriod() // a packet under way may still ask the other copy for its number
+}
+
+// Confirm lifts the deadline of the last Apply. Returns ErrNotPending where none is pending at now (ns).
+func (c *Changer) Confirm(now uint64) error {
+	_, err := confirm(c.maps, now)
+	return err
+}
+
+// confirm is Confirm, and returns the deadline (ns) that was lifted.
+func confirm(m *maps.Maps, now uint64) (deadline uint64, err error) {
+	plan, deadline, err := InForce(m, now)
+	if err != nil {
+		return 0, err
+	}
 	if deadline == 0 {
-		return fmt.Errorf("%w: policy %d is in force for good", ErrNotPending, generation)
+		return 0, notPending(m, now)
 	}
-	return c.maps.Switch(plan.Generation, 0)
+	return deadline, m.Switch(plan.Generation, 0)
 }
 
-// ErrNotPending is returned where there is nothing to confirm.
-var ErrNotPending = errors.New("nothing waits to be confirmed")
-
-// settleChunk is how many sets one run of the settling program does: some milliseconds with bottom halves
-// off.
-const settleChunk = 1 << 14
-
-// settleTries bounds how often it is run again for sets that were busy.
-const settleTries = 1000
-
-// settleAll settles all buckets to the generation in force.
-func (c *Changer) settleAll(sets uint32, now uint64) error {
-	for from := uint32(0); from < sets; from += settleChunk {
-		busy := uint32(1)
-		for try := 0; busy > 0; try++ {
-			if try == settleTries {
-				return fmt.Errorf("%w: %d sets of buckets stayed locked", ErrRun, busy)
-			}
-			var err error
-			if busy, err = c.settle.settle(from, min(settleChunk, sets-from), now); err != nil {
-				return err
-			}
-		}
+// notPending says why there is nothing to confirm at now (ns).
+func notPending(m *maps.Maps, now uint64) error {
+	_, lapsed, err := m.InForce()
+	if err != nil {
+		return err
 	}
-	return nil
+	if lapsed == 0 {
+		return fmt.Errorf("%w: the policy is in force for good", ErrNotPending)
+	}
+	return fmt.Errorf("%w: the deadline passed %v ago, and the policy before is in force again: apply the new one anew",
+		ErrNotPending, rounded(now-lapsed))
 }
 
-// settle runs the settling program on sets, and returns how many could not be locked in time.
-func (r *Runner) settle(from, count uint32, now uint64) (busy uint32, err error) {
-	r.context = skbContext{Tstamp: now}
-	r.context.Cb[bpf.PolicerSettleInSETTLE_FROM] = from
-	r.context.Cb[bpf.PolicerSettleInSETTLE_COUNT] = count
-	verdict, _, err := r.run(r.in[:runMin])
-	if err == nil && verdict != tcUnspec {
-		err = fmt.Errorf("%w: the settling program found no policy", ErrRun)
-	}
-	return r.context.Cb[bpf.PolicerSettleInSETTLE_COUNT], err
+func unconfirmed(left uint64) error {
+	return fmt.Errorf("%w, for another %v: confirm it, or wait until the old policy is in force again", ErrUnconfirmed, rounded(left))
 }
 
-// gracePeriod returns when every packet that is being policed now is done.
-func gracePeriod() error {
-	// MEMBARRIER_CMD_GLOBAL waits for an RCU grace period; programs run in RCU read sections.
-	const commandGlobal = 1
-	if _, _, errno := unix.Syscall(unix.SYS_MEMBARRIER, commandGlobal, 0, 0); errno != 0 {
-		return fmt.Errorf("wait for packets under way: %w", errno)
-	}
-	return nil
+// rounded is a span of ns for people: up, so that it never reads as none.
+func rounded(ns uint64) time.Duration {
+	return (time.Duration(ns) + time.Second - 1).Truncate(time.Second)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -258,18 +257,8 @@ func (a *Attachment) Detach() error {
 	if err := h.clearLeftovers(); err != nil {
 		return err
 	}
-	program, err := loadProgram(a.ident.dir())
-	if errors.Is(err, fs.ErrNotExist) {
-		return a.notAttached()
-	}
-	if err != nil {
+	if err := a.stillPinned(); err != nil {
 		return err
-	}
-	defer program.Close()
-	if info, err := program.Info(); err != nil {
-		return fmt.Errorf("look at the kernel program: %w", err)
-	} else if id, _ := info.ID(); id != a.ProgramID {
-		return a.notAttached() // another has taken its place
 	}
 	if err := a.unhook(h, false); err != nil {
 		return err
