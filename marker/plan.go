@@ -54,38 +54,6 @@ func ParseCount(s string) (Count, error) {
 	return 0, fmt.Errorf("%q is no unit to count: say l3 (IP bytes), l2 (frame bytes), l1 (with preamble and gap) or packets", s)
 }
 
-// Verb is what is done to a packet, a set of bits; none is pass.
-type Verb uint8
-
-// What is done to a packet.
-const (
-	VerbDrop     Verb = 1 << iota
-	VerbDSCP          // write Action.DSCP; with VerbCE, where the packet is not ECN-capable
-	VerbCE            // write CE if the packet is ECN-capable
-	VerbMark          // set the skb's mark to Action.Mark
-	VerbPriority      // set the skb's priority to Action.Priority
-)
-
-// Action is what is done to packets of one colour.
-type Action struct {
-	Verbs    Verb
-	DSCP     uint8
-	Mark     uint32
-	Priority uint32
-}
-
-// String returns the verbs as in a policy's flags: pass, drop, dscp=af11.
-func (a Action) String() string {
-	switch {
-	case a.Verbs&VerbDrop != 0:
-		return "drop"
-	case a.Verbs&VerbDSCP != 0:
-		return "dscp=" + DSCPName(a.DSCP)
-	default:
-		return "pass"
-	}
-}
-
 // Meter is one meter of a class's chain, compiled: whose bucket, by which profile.
 type Meter struct {
 	Per      Per
@@ -208,6 +176,16 @@ func NewGeometry(flows uint64, keyed [MaxChain]bool, profiles int) (Geometry, er
 	}
 	g.Sets = g.Reserved + (1+MaxChain)*g.Profiles
 	return g, nil
+}
+
+// Position is the chain position whose keys share a set, or -1 where it is reserved.
+func (g Geometry) Position(set uint32) int {
+	for i, s := range g.Stages {
+		if set >= s.Base && set <= s.Base+s.Mask {
+			return i
+		}
+	}
+	return -1
 }
 
 // ReservedSet is the set of the bucket that a compiled profile has for itself, from PerClass on.

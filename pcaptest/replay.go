@@ -1,8 +1,6 @@
 package pcaptest
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -35,7 +33,9 @@ type Step struct {
 	Frame   *marker.Frame   // as it comes out, marked
 	Seen    marker.Seen     // as it came in
 	Outcome marker.Outcome
-	Bucket  *marker.Slot // its bucket afterwards; nil where it was not metered
+	Plan    *marker.Plan                  // the policy it met
+	Bucket  *marker.Slot                  // Buckets[0]
+	Buckets [marker.MaxChain]*marker.Slot // of each meter of its chain, afterwards; nil where there is none
 }
 
 // ReplayOptions say how a file is replayed.
@@ -55,10 +55,26 @@ type Replay struct {
 	Backward    int64  // records whose time stamp is before the one before
 	Behind      *Behind
 	Stats       marker.Stats
-	Table       TableUse // zero for a trace
-	Flows       []Flow   // busiest first
+	Applied     []Applied // changes of policy, as far as they took place
+	Flows       []Flow    // busiest first, of all meters; none of a trace
+	Forgotten   uint64    // buckets forgotten, since they were full
+	// The table at the end, by chain position; zero for a trace.
+	Stages [marker.MaxChain]StageUse
 
 	previous uint64 // time stamp of the record before
+}
+
+// Applied is a change of policy that took place.
+type Applied struct {
+	Packet int64 // the first that met the new policy
+	At     uint64
+	Gone   []GoneClass // classes that it has not
+}
+
+// GoneClass is a class that a change of policy took away, and its counters until then.
+type GoneClass struct {
+	Name  string
+	Stats marker.ClassStats
 }
 
 // Span is the time from the earliest to the latest record, in ns.
@@ -73,31 +89,6 @@ type Behind struct {
 
 // behindBound is how far behind its bucket a packet is worth a warning, in ns.
 const behindBound = 1_000_000_000
-
-// TableUse is how full the table is at the end.
-type TableUse struct {
-	Slots, Used uint64
-	Forgotten   uint64 // buckets forgotten, since they were full
-}
-
-// Flow is what one key did.
-type Flow struct {
-	Key      marker.KeyFields
-	Overflow bool // not a key, but all those that had no bucket of their own
-	Packets  [marker.Colors]uint64
-	Bytes    [marker.Colors]uint64
-
-	key marker.Key
-}
-
-// Total returns the flow's packets and bytes of all colours.
-func (f *Flow) Total() (packets, bytes uint64) {
-	for c := range marker.Colors {
-		packets += f.Packets[c]
-		bytes += f.Bytes[c]
-	}
-	return packets, bytes
-}
 
 // progressEvery is how many packets pass between two calls of Progress.
 const progressEvery = 1 << 12
@@ -133,25 +124,28 @@ func ReplayCapture(ctx context.Context, file string, o ReplayOptions) (*Replay, 
 		result.stamp(p.Time)
 		var changes []Change
 		for changes, then = due(then, p.Time); len(changes) > 0; changes = changes[1:] {
-			if err := m.Apply(changes[0].Plan, changes[0].At, 0); err != nil {
+			if err := result.apply(m, changes[0], p.Number); err != nil {
 				return result, err
 			}
 		}
 		f := frameOf(&p, len(p.Data))
 		if o.Each != nil {
 			// The mirror marks in place; the packet stays as it was captured.
-			step = Step{Packet: &p, Frame: &f, Seen: marker.See(&f)}
+			step = Step{Packet: &p, Frame: &f, Seen: marker.See(&f), Plan: m.Plan()}
 			data = append(data[:0], f.Data...)
 			f.Data = data
 		}
 		out := m.Packet(&f, p.Time)
-		var bucket *marker.Slot
-		if slot := out.Slots[0]; slot != marker.NoSet {
-			bucket = &m.Sets()[slot/marker.SetSlots][slot%marker.SetSlots]
+		for i, slot := range out.Slots {
+			if slot == marker.NoSet {
+				break // a chain has no gaps
+			}
+			bucket := &m.Sets()[slot/marker.SetSlots][slot%marker.SetSlots]
+			step.Buckets[i] = bucket
 			result.behind(p.Number, p.Time, bucket.Bucket.Last)
 		}
 		if o.Each != nil {
-			step.Outcome, step.Bucket = out, bucket
+			step.Outcome, step.Bucket = out, step.Buckets[0]
 			if err := o.Each(&step); err != nil {
 				return result, err
 			}
@@ -166,8 +160,7 @@ func ReplayCapture(ctx context.Context, file string, o ReplayOptions) (*Replay, 
 		}
 	}
 	result.Stats = *m.Stats()
-	result.Table = TableUse{Slots: o.Plan.Geometry.Flows(), Forgotten: flows.forgotten}
-	result.Flows = flows.list(&result.Table)
+	result.Flows, result.Forgotten = flows.list(&result.Stages), flows.forgotten
 	if o.Progress != nil {
 		o.Progress(r.Size())
 	}
@@ -218,7 +211,9 @@ func ReplayTrace(ctx context.Context, file string, o ReplayOptions) (*Replay, er
 		result.behind(result.Records, row.Time, slot.Bucket.Last)
 		if o.Each != nil {
 			p = capture.Packet{Number: result.Records, Time: row.Time}
-			if err := o.Each(&Step{Packet: &p, Outcome: out, Bucket: &slot}); err != nil {
+			step := Step{Packet: &p, Outcome: out, Plan: o.Plan, Bucket: &slot}
+			step.Buckets[0] = &slot
+			if err := o.Each(&step); err != nil {
 				return result, err
 			}
 		}
@@ -236,6 +231,23 @@ func ReplayTrace(ctx context.Context, file string, o ReplayOptions) (*Replay, er
 		o.Progress(t.Size())
 	}
 	return result, cut
+}
+
+// apply changes the policy before a packet, and keeps the counters of classes that go.
+func (r *Replay) apply(m *marker.Mirror, c Change, packet int64) error {
+	before, stats := m.Plan(), m.Stats()
+	if err := m.Apply(c.Plan, c.At, 0); err != nil {
+		return err
+	}
+	applied := Applied{Packet: packet, At: c.At}
+	for i := range before.Classes {
+		name := before.Classes[i].Name
+		if !slices.ContainsFunc(c.Plan.Classes, func(kept marker.Class) bool { return kept.Name == name }) {
+			applied.Gone = append(applied.Gone, GoneClass{name, stats.Classes[i]})
+		}
+	}
+	r.Applied = append(r.Applied, applied)
+	return nil
 }
 
 // stamp notes a record and its time.
@@ -258,71 +270,6 @@ func (r *Replay) behind(number int64, now, last uint64) {
 	if r.Behind == nil && last > now && last-now > behindBound {
 		r.Behind = &Behind{number, last - now}
 	}
-}
-
-// flows adds up what each key did, through buckets that are forgotten and made again.
-type flows struct {
-	mirror    *marker.Mirror
-	kept      map[flowKey]*Flow
-	forgotten uint64
-}
-
-type flowKey struct {
-	key      marker.Key
-	overflow bool
-}
-
-func newFlows(m *marker.Mirror) *flows {
-	f := &flows{mirror: m, kept: map[flowKey]*Flow{}}
-	m.OnForget(func(s *marker.Slot) {
-		f.forgotten++
-		f.add(s, false)
-	})
-	return f
-}
-
-func (f *flows) add(s *marker.Slot, overflow bool) {
-	k := flowKey{s.Key, overflow}
-	flow := f.kept[k]
-	if flow == nil {
-		flow = &Flow{Key: s.Key.Fields(), Overflow: overflow, key: s.Key}
-		f.kept[k] = flow
-	}
-	for c := range marker.Colors {
-		flow.Packets[c] += s.Packets[c]
-		flow.Bytes[c] += s.Bytes[c]
-	}
-}
-
-// list returns all flows, busiest first, and counts the slots in use.
-func (f *flows) list(use *TableUse) []Flow {
-	plan := f.mirror.Plan()
-	overflow := map[uint32]bool{}
-	for _, p := range plan.Profiles {
-		overflow[p.Overflow] = true
-	}
-	for i := range f.mirror.Sets() {
-		s := &f.mirror.Sets()[i]
-		for slot := range s {
-			if s.Tag(slot) == 0 {
-				continue
-			}
-			if uint32(i) < plan.Geometry.Reserved {
-				use.Used++
-			}
-			f.add(&s[slot], overflow[uint32(i)])
-		}
-	}
-	list := make([]Flow, 0, len(f.kept))
-	for _, flow := range f.kept {
-		list = append(list, *flow)
-	}
-	slices.SortFunc(list, func(a, b Flow) int {
-		ap, ab := a.Total()
-		bp, bb := b.Total()
-		return cmp.Or(cmp.Compare(bb, ab), cmp.Compare(bp, ap), bytes.Compare(a.key.Bytes()[:], b.key.Bytes()[:]))
-	})
-	return list
 }
 
 // ErrTrace is what running a trace where packets are needed wraps.

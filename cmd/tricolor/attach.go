@@ -17,7 +17,8 @@ func newAttach() *cobra.Command {
 		Long: `Attach puts the policer on a device's TC hook. It goes on after the command has ended, until detach: its
 program and maps are pinned under ` + loader.Root + `.
 ` + policyHelp,
-		Example: `  sudo tricolor attach eth0 --direction ingress --meter srtcm --cir 10mbit --cbs 96KiB --ebs 192KiB --yellow dscp=af12
+		Example: `  sudo tricolor attach eth0 --direction ingress -f policy.yaml
+  sudo tricolor attach eth0 --direction ingress --meter srtcm --cir 10mbit --cbs 96KiB --ebs 192KiB --yellow dscp=af12
   sudo tricolor attach eth0 --direction egress --meter token --cir 1gbit --cbs 20ms --per class
   sudo tricolor show eth0`,
 		Args: needDevice,
@@ -67,9 +68,7 @@ func (a *attacher) run(device string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	for _, line := range p.Warnings(largestPackets(device)) {
-		warn(stderr, "%s", line)
-	}
+	warnPolicy(stderr, p, linkOf(device))
 	name := printable(attachment.Device)
 	fmt.Fprintf(stdout, "%s %v is policed (hook %v); \"tricolor show %[1]s\" shows it, \"tricolor detach %[1]s --direction %[2]v\" takes it off\n",
 		name, direction, attachment.Mechanism)

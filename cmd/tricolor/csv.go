@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/csv"
+	"fmt"
 	"io"
 	"strconv"
 
@@ -12,6 +13,7 @@ import (
 
 // packetsHeader names the columns of --packets. bytes is the packet's cost in the unit that is counted;
 // tokens are nanobytes after the packet, and te_nb holds trtcm's Tp. A packet that was not metered costs 0.
+// Where a policy has chains, tc_nb_2, te_nb_2 and so on are of the later meters.
 var packetsHeader = []string{
 	"packet", "time_ns", "class", "flow", "bytes", "in_color", "color", "verdict", "dscp_in", "dscp_out", "tc_nb", "te_nb",
 }
@@ -20,14 +22,28 @@ var packetsHeader = []string{
 type packetRows struct {
 	buffer *bufio.Writer
 	csv    *csv.Writer
-	plan   *marker.Plan
 	row    []string
 }
 
-func newPacketRows(w io.Writer, plan *marker.Plan) (*packetRows, error) {
+// newPacketRows begins the file; chain is the longest chain of the policies.
+func newPacketRows(w io.Writer, chain int) (*packetRows, error) {
+	header := packetsHeader
+	for meter := 2; meter <= chain; meter++ {
+		header = append(header, fmt.Sprintf("tc_nb_%d", meter), fmt.Sprintf("te_nb_%d", meter))
+	}
 	buffer := bufio.NewWriterSize(w, 1<<16)
-	r := &packetRows{buffer: buffer, csv: csv.NewWriter(buffer), plan: plan, row: make([]string, len(packetsHeader))}
-	return r, r.csv.Write(packetsHeader)
+	r := &packetRows{buffer: buffer, csv: csv.NewWriter(buffer), row: make([]string, len(header))}
+	return r, r.csv.Write(header)
+}
+
+// longestChain is how many meters the plans' longest chain has.
+func longestChain(plans []*marker.Plan) (n int) {
+	for _, plan := range plans {
+		for i := range plan.Classes {
+			n = max(n, len(plan.Classes[i].Meters))
+		}
+	}
+	return n
 }
 
 // write appends a packet's row. What is not known of it stays empty.
@@ -40,17 +56,19 @@ func (r *packetRows) write(s *pcaptest.Step) error {
 	row[2], row[3], row[4] = "-", "-", "0"
 	row[7] = verdictName(out.Dropped)
 	if out.Kind == marker.Metered {
-		row[2] = r.className(out.Class)
+		row[2] = className(s.Plan, out.Class)
 		row[4] = strconv.FormatUint(out.Cost, 10)
 		row[5], row[6] = out.Arrival.String(), out.Color.String()
 	}
-	if s.Bucket != nil {
-		row[10] = strconv.FormatUint(s.Bucket.Bucket.Tc, 10)
-		row[11] = strconv.FormatUint(s.Bucket.Bucket.Tx, 10)
+	for i, slot := range s.Buckets {
+		if slot != nil {
+			row[10+2*i] = strconv.FormatUint(slot.Bucket.Tc, 10)
+			row[11+2*i] = strconv.FormatUint(slot.Bucket.Tx, 10)
+		}
 	}
 	switch {
 	case s.Frame == nil: // a trace's row
-		row[2] = r.plan.Classes[0].Name
+		row[2] = s.Plan.Classes[0].Name
 	case s.Seen.IP:
 		row[3] = s.Seen.Flow.String()
 		row[8] = strconv.Itoa(int(s.Seen.DSCP))
@@ -62,9 +80,9 @@ func (r *packetRows) write(s *pcaptest.Step) error {
 	return r.csv.Write(row)
 }
 
-func (r *packetRows) className(class uint16) string {
-	if int(class) < len(r.plan.Classes) {
-		return r.plan.Classes[class].Name
+func className(plan *marker.Plan, class uint16) string {
+	if int(class) < len(plan.Classes) {
+		return plan.Classes[class].Name
 	}
 	return "-"
 }

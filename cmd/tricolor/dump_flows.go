@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/tricolor-policer/tricolor/internal/units"
 	"github.com/tricolor-policer/tricolor/loader"
@@ -55,23 +54,29 @@ type flowDump struct {
 	Count     int          `json:"flow_count"`
 	Torn      int          `json:"torn_sets"`
 	Flows     []bucketJSON `json:"flows"`
+
+	single bool // of a policy of one meter
 }
 
 // bucketJSON is a bucket as -o json prints it. trtcm's Tp and PBS stand in te_nb and ebs_nb.
 type bucketJSON struct {
 	Flow     string     `json:"flow"`
-	Class    string     `json:"class"`
+	Class    string     `json:"class"` // empty: the interface's
+	Meter    int        `json:"meter"` // in the class's chain, from 1; 0: the interface's
+	Profile  string     `json:"profile"`
+	Gone     bool       `json:"gone"` // the policy has it no more; its tokens are not told
 	Overflow bool       `json:"overflow"`
 	Colors   colorsJSON `json:"colors"`
 	Tc       uint64     `json:"tc_nb"` // now; nanobytes, or nanopackets
 	CBS      uint64     `json:"cbs_nb"`
 	Te       uint64     `json:"te_nb"`
 	EBS      uint64     `json:"ebs_nb"`
+	name     string     // for people: class, meter and key
 	packets  bool       // they are nanopackets
 }
 
 func readFlows(a *loader.Attachment) (_ *flowDump, err error) {
-	plan, err := a.Maps.ReadPlan()
+	plan, _, err := a.InForce()
 	if err != nil {
 		return nil, err
 	}
@@ -80,43 +85,38 @@ func readFlows(a *loader.Attachment) (_ *flowDump, err error) {
 		return nil, err
 	}
 	defer buckets.Close()
-	now, err := kernelNow()
+	now, err := loader.Now()
 	if err != nil {
 		return nil, err
 	}
 	d := &flowDump{Device: a.Device, Direction: a.Direction().String(), Flows: []bucketJSON{}}
+	names := newBucketNames(plan)
+	d.single = names.single
 	for at, slot := range buckets.All(&d.Torn) {
-		d.Flows = append(d.Flows, bucketOf(plan, at, slot, now))
+		d.Flows = append(d.Flows, bucketOf(plan, names, at, slot, now))
 	}
 	d.Count = len(d.Flows)
 	return d, nil
 }
 
-// kernelNow is the time by the kernel program's clock, in ns.
-func kernelNow() (uint64, error) {
-	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
-		return 0, fmt.Errorf("read the monotonic clock: %w", err)
-	}
-	return uint64(t.Nano()), nil
-}
-
 // bucketOf describes a bucket, refilled to now.
-func bucketOf(plan *marker.Plan, at maps.Slot, slot *marker.Slot, now uint64) bucketJSON {
+func bucketOf(plan *marker.Plan, names *bucketNames, at maps.Slot, slot *marker.Slot, now uint64) bucketJSON {
 	key := slot.Key.Fields()
-	b := bucketJSON{Colors: colorsOf(slot.Packets, slot.Bytes)}
-	if int(key.Class) < len(plan.Classes) {
-		class := &plan.Classes[key.Class]
-		b.Class, b.packets = class.Name, class.Count == marker.CountPackets
+	m := names.of(key)
+	overflow := at.Set >= plan.Geometry.OverflowSet(0, 0)
+	b := bucketJSON{
+		Flow: names.key(key, overflow), Class: m.class, Meter: m.position, Gone: m.gone, Overflow: overflow,
+		Colors: colorsOf(slot.Packets, slot.Bytes), name: names.name(key, overflow), packets: m.packets,
 	}
-	if int(slot.Profile) < len(plan.Profiles) {
-		profile := &plan.Profiles[slot.Profile]
-		bucket := slot.Bucket
-		profile.Refill(&bucket, now)
-		b.Tc, b.CBS, b.Te, b.EBS = bucket.Tc, profile.CBS, bucket.Tx, profile.XBS
-		b.Overflow = at.Set == profile.Overflow
+	if m.gone || int(slot.Profile) >= len(plan.Profiles) {
+		return b
 	}
-	b.Flow = flowName(key, b.Overflow)
+	profile := &plan.Profiles[slot.Profile]
+	bucket := slot.Bucket
+	profile.Refill(&bucket, now)
+	b.Profile, b.CBS, b.EBS = profile.Name, profile.CBS, profile.XBS
+	// A policy that is in force again may not have touched it yet.
+	b.Tc, b.Te = min(bucket.Tc, profile.CBS), min(bucket.Tx, profile.XBS)
 	return b
 }
 
@@ -132,7 +132,7 @@ func (d *flowDump) sort(by string) {
 		case "red":
 			most = cmp.Compare(b.Colors.Red.Bytes, a.Colors.Red.Bytes)
 		}
-		return cmp.Or(most, cmp.Compare(a.Flow, b.Flow))
+		return cmp.Or(most, cmp.Compare(a.name, b.name))
 	})
 }
 
@@ -152,12 +152,16 @@ func (d *flowDump) print(w io.Writer) error {
 	if len(d.Flows) == 0 {
 		return nil
 	}
+	head := "flow"
+	if !d.single {
+		head = "bucket"
+	}
 	t := newNumbers(w)
-	t.named("flow", "green", "bytes", "yellow", "bytes", "red", "bytes", "tokens C", "of CBS", "tokens E|P", "of burst")
+	t.named(head, "green", "bytes", "yellow", "bytes", "red", "bytes", "tokens C", "of CBS", "tokens E|P", "of burst")
 	for i := range d.Flows {
 		f := &d.Flows[i]
 		count := units.FormatCount
-		t.named(f.Flow,
+		t.named(f.name,
 			count(f.Colors.Green.Packets), count(f.Colors.Green.Bytes),
 			count(f.Colors.Yellow.Packets), count(f.Colors.Yellow.Bytes),
 			count(f.Colors.Red.Packets), count(f.Colors.Red.Bytes),

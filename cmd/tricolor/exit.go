@@ -31,6 +31,11 @@ func usage(format string, args ...any) error {
 	return &usageError{fmt.Errorf(format, args...)}
 }
 
+func isUsage(err error) bool {
+	var wrong *usageError
+	return errors.As(err, &wrong)
+}
+
 // arguments makes what check refuses a usage error.
 func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
@@ -62,11 +67,10 @@ var errReported = errors.New("reported")
 
 // exitCode is the one place that gives errors their exit codes.
 func exitCode(err error) int {
-	var wrong *usageError
 	switch {
 	case err == nil:
 		return exitDone
-	case errors.As(err, &wrong), errors.Is(err, policy.ErrPolicy):
+	case isUsage(err), errors.Is(err, policy.ErrPolicy):
 		return exitUsage
 	case errors.Is(err, loader.ErrPrivilege), errors.Is(err, loader.ErrKernel):
 		return exitLacking

@@ -5,59 +5,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
-	"github.com/tricolor-policer/tricolor/marker"
-	"github.com/tricolor-policer/tricolor/policy"
 )
-
-// policyFlags are the flags that say what the policy is: one class, without a file.
-type policyFlags struct {
-	words policy.Words
-	seed  *plain
-}
-
-// policyHelp closes the description of each command that takes the flags.
-const policyHelp = `
-Rates are bits or bytes per second (10mbit, 2.048mbit, 1.25MB/s, 5kpps), sizes bytes (96KiB, 2MB, 1500B),
-packets (10pkt) or a time at the rate (10ms). token takes --cir --cbs; srtcm (RFC 2697) --cir --cbs --ebs;
-trtcm (RFC 2698) --cir --cbs --pir --pbs; rfc4115 --cir --cbs --eir --ebs. A rate or size left out is 0.`
-
-// addPolicy adds the policy's flags. seed is the default of --seed and says what stands without it.
-func addPolicy(flags *pflag.FlagSet, seed plain, seedUsage string) *policyFlags {
-	f := &policyFlags{seed: &seed}
-	w := &f.words
-	flags.StringVar(&w.Meter, "meter", "", "`METER` that judges packets: token, srtcm, trtcm or rfc4115")
-	flags.StringVar(&w.CIR, "cir", "", "committed information `RATE`")
-	flags.StringVar(&w.CBS, "cbs", "", "committed burst `SIZE`")
-	flags.StringVar(&w.EBS, "ebs", "", "excess burst `SIZE` (srtcm, rfc4115)")
-	flags.StringVar(&w.PIR, "pir", "", "peak information `RATE` (trtcm)")
-	flags.StringVar(&w.PBS, "pbs", "", "peak burst `SIZE` (trtcm)")
-	flags.StringVar(&w.EIR, "eir", "", "excess information `RATE` (rfc4115)")
-	flags.StringVar(&w.Color, "color", "", "`MODE` of the meter: blind, or aware of the colour that a packet's DSCP says on arrival (default blind)")
-	flags.BoolVar(&w.Coupling, "coupling", false, "the excess bucket also gets what the committed one cannot hold (rfc4115)")
-	flags.StringVar(&w.Per, "per", "", "`KEY` of a bucket, who shares it: flow, src, dst, src/24,56, dst/24,56 or class (default flow)")
-	flags.StringVar(&w.Count, "count", "", "`UNIT` of a packet's cost: l3 (IP bytes), l2 (frame), l1 (with preamble and gap) or packets (default l3)")
-	flags.StringVar(&w.Overhead, "overhead", "", "add `N` (also negative) to each packet's cost")
-	flags.StringVar(&w.Flows, "flows", "", "make `N` bucket slots, rounded up to a power of two (default 1M)")
-	flags.StringVar(&w.Green, "green", "", "`ACTION` on green packets: pass, drop or dscp=af11 (default pass)")
-	flags.StringVar(&w.Yellow, "yellow", "", "`ACTION` on yellow packets (default pass)")
-	flags.StringVar(&w.Red, "red", "", "`ACTION` on red packets (default drop)")
-	flags.StringVar(&w.Malformed, "malformed", "", "`ACTION` on malformed packets: drop or pass (default drop)")
-	flags.Var(f.seed, "seed", seedUsage)
-	flags.SortFlags = false
-	return f
-}
-
-// compile reads the flags. Its error wraps policy.ErrPolicy.
-func (f *policyFlags) compile() (*policy.Policy, *marker.Plan, error) {
-	p, err := f.words.Policy()
-	if err != nil {
-		return nil, nil, err
-	}
-	plan, err := p.Compile()
-	return p, plan, err
-}
 
 // choice is a flag of a few words; its first is the default.
 type choice struct {

@@ -50,19 +50,24 @@ type statsJSON struct {
 	NotIP     uint64      `json:"not_ip"`
 	Malformed uint64      `json:"malformed"`
 	LongChain uint64      `json:"long_chain"`
+	Unread    uint64      `json:"unread"`
 }
 
 func statsOf(plan *marker.Plan, s *marker.Stats) *statsJSON {
 	out := &statsJSON{
 		Classes:   []classJSON{},
 		Unmatched: s.Port.Unmatched, NotIP: s.Port.NotIP, Malformed: s.Port.Malformed, LongChain: s.Port.LongChain,
+		Unread: s.Port.Unread,
 	}
 	for i := range s.Classes {
-		c := &s.Classes[i]
-		out.Classes = append(out.Classes, classJSON{
-			Name: plan.Classes[i].Name, Colors: colorsOf(c.Packets, c.Bytes),
-			Overflow: c.Overflow, Contended: c.Contended, ClockBack: c.ClockBack,
-		})
+		out.Classes = append(out.Classes, classOf(plan.Classes[i].Name, &s.Classes[i]))
 	}
 	return out
+}
+
+func classOf(name string, c *marker.ClassStats) classJSON {
+	return classJSON{
+		Name: name, Colors: colorsOf(c.Packets, c.Bytes),
+		Overflow: c.Overflow, Contended: c.Contended, ClockBack: c.ClockBack,
+	}
 }

@@ -21,16 +21,19 @@ func newReplay() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay FILE…",
 		Short: "Run captures or CSV traces through the policer, without the kernel",
-		Long: `Replay runs each FILE through the policer and prints what became of its packets, by colour and flow.
-A FILE is a pcap or pcapng capture, or a CSV trace (time_ns,bytes[,color]; one bucket for all), gzipped
+		Long: `Replay runs each FILE through the policer and prints what became of its packets, by class, colour
+and bucket. A FILE is a pcap or pcapng capture, or a CSV trace (time_ns,bytes[,color]; one bucket for all), gzipped
 or not. Each is a run of its own. It needs no privilege.
-` + policyHelp,
-		Example: `  tricolor replay video.pcap --meter srtcm --cir 10mbit --cbs 96KiB --ebs 192KiB --yellow dscp=af12
+` + policyHelp + thenHelp,
+		Example: `  tricolor replay video.pcap -f policy.yaml
+  tricolor replay video.pcap -f policy.yaml --then +12.5s=new.yaml
+  tricolor replay video.pcap --meter srtcm --cir 10mbit --cbs 96KiB --ebs 192KiB --yellow dscp=af12
   tricolor replay video.pcap --meter trtcm --cir 5mbit --cbs 64KiB --pir 10mbit --pbs 128KiB --packets rows.csv
   tricolor replay video.pcap --meter token --cir 8mbit --cbs 20ms --per src --write marked.pcap`,
 		Args: needFiles,
 	}
 	r := &replayer{flags: addPolicy(cmd.Flags(), defaultSeed, "seed of the table's hash")}
+	addThen(cmd.Flags(), &r.then)
 	r.output = addOutput(cmd, "table", "json")
 	r.top = 10
 	cmd.Flags().Var(&r.top, "top", "how many flows to print, busiest first")
@@ -46,6 +49,7 @@ or not. Each is a run of its own. It needs no privilege.
 // replayer is the replay command.
 type replayer struct {
 	flags          *policyFlags
+	then           thens
 	output         *choice
 	top            plain
 	write, packets string
@@ -59,6 +63,10 @@ func (r *replayer) run(ctx context.Context, files []string) error {
 		return err
 	}
 	r.plan = plan
+	warnPolicy(r.stderr, p, policy.Link{})
+	if err := r.then.compile(r.flags, plan, r.stderr); err != nil {
+		return err
+	}
 	for flag, path := range map[string]string{"write": r.write, "packets": r.packets} {
 		if path != "" && len(files) > 1 {
 			return usage("--%s takes one FILE, and %d are given: replay them one by one", flag, len(files))
@@ -67,33 +75,33 @@ func (r *replayer) run(ctx context.Context, files []string) error {
 	if r.write != "" && r.write == r.packets {
 		return usage("--write and --packets name the same file %s: name two", r.write)
 	}
-	for _, line := range p.Warnings(0, 0) {
-		warn(r.stderr, "%s", line)
-	}
-
 	asJSON := r.output.word == "json"
 	report := replayReport{Policy: policy.Describe(plan), Seed: uint64(*r.flags.seed), Files: []replayFile{}}
+	for _, c := range r.then {
+		report.Then = append(report.Then, thenJSON{c.word, c.file, policy.Describe(c.plan), changesOf(c.changes)})
+	}
+	top := int(min(r.top, 1<<30))
 	failed, described := false, false
 	for _, file := range files {
 		result, err := r.file(ctx, file)
-		if errors.Is(err, context.Canceled) || len(files) == 1 && result == nil {
+		if errors.Is(err, context.Canceled) || isUsage(err) || len(files) == 1 && result == nil {
 			return err
 		}
 		if result != nil && (err == nil || result.Records > 0) {
-			for _, line := range warnings(result) {
+			for _, line := range r.warnings(result) {
 				warn(r.stderr, "%s: %s", printable(file), line)
 			}
 			if !asJSON {
 				if !described {
-					report.printPolicy(r.stdout)
+					r.printPolicy()
 					described = true
 				}
-				if err := printReplay(r.stdout, r.plan, result, int(min(r.top, 1<<30))); err != nil {
+				if err := r.print(result, top); err != nil {
 					return err
 				}
 			}
 		}
-		report.add(plan, file, result, err, int(min(r.top, 1<<30)))
+		report.Files = append(report.Files, r.json(file, result, err, top))
 		if err != nil {
 			say(r.stderr, err.Error())
 			failed = true
@@ -122,10 +130,21 @@ func (r *replayer) file(ctx context.Context, file string) (result *pcaptest.Repl
 		if r.write != "" {
 			return nil, fmt.Errorf("%s: %w: --write takes a capture", file, pcaptest.ErrTrace)
 		}
+		if len(r.then) > 0 {
+			return nil, fmt.Errorf("%s: %w: --then takes a capture", file, pcaptest.ErrTrace)
+		}
+		if c := &r.plan.Classes[0]; len(r.plan.Classes) > 1 || len(c.Meters) > 1 {
+			warn(r.stderr, "%s: is a CSV trace: its bytes are the cost, in one bucket of the first meter of class %s; the rest of the policy plays no part",
+				file, c.Name)
+		}
 		if w := &r.flags.words; w.Per != "" || w.Count != "" || w.Overhead != "" {
 			warn(r.stderr, "%s: is a CSV trace: its bytes are the cost, in one bucket; --per, --count and --overhead play no part", file)
 		}
 		replay = pcaptest.ReplayTrace
+	}
+	changes, err := r.then.resolve(file)
+	if err != nil {
+		return nil, err
 	}
 	var outs outputs
 	defer func() { err = errors.Join(err, outs.discard()) }()
@@ -134,7 +153,9 @@ func (r *replayer) file(ctx context.Context, file string) (result *pcaptest.Repl
 	}
 	bar := newProgress(r.stderr, file)
 	var stopped error // by an output
-	options := pcaptest.ReplayOptions{Plan: r.plan, Seeds: marker.SeedsFrom(uint64(*r.flags.seed)), Progress: bar.at}
+	options := pcaptest.ReplayOptions{
+		Plan: r.plan, Seeds: marker.SeedsFrom(uint64(*r.flags.seed)), Then: changes, Progress: bar.at,
+	}
 	if len(outs.writers) > 0 {
 		options.Each = func(s *pcaptest.Step) error {
 			stopped = outs.write(s)
@@ -173,7 +194,7 @@ func (o *outputs) open(r *replayer, input string) error {
 		if err != nil {
 			return err
 		}
-		rows, err := newPacketRows(f, r.plan)
+		rows, err := newPacketRows(f, longestChain(r.then.plans(r.plan)))
 		o.add(f, rows.write, func(string) error { return rows.flush() })
 		return err
 	}

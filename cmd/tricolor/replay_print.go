@@ -2,164 +2,128 @@ package main
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/tricolor-policer/tricolor/internal/units"
 	"github.com/tricolor-policer/tricolor/marker"
 	"github.com/tricolor-policer/tricolor/pcaptest"
 )
 
-// replayReport is what a replay prints with -o json.
-type replayReport struct {
-	Policy []string     `json:"policy"`
-	Seed   uint64       `json:"seed"`
-	Files  []replayFile `json:"files"`
-}
-
-type replayFile struct {
-	File  string `json:"file"`
-	Error string `json:"error,omitempty"`
-	*replayJSON
-}
-
-type replayJSON struct {
-	Records       int64    `json:"records"`
-	FirstNS       uint64   `json:"first_ns"`
-	LastNS        uint64   `json:"last_ns"`
-	SpanNS        uint64   `json:"span_ns"`
-	BackwardSteps int64    `json:"backward_steps"`
-	Behind        *behind  `json:"behind"`
-	Warnings      []string `json:"warnings"`
-	*statsJSON
-	MeanRates map[string]uint64 `json:"mean_rates_bytes_per_second"` // by colour
-	Table     tableJSON         `json:"table"`
-	FlowCount int               `json:"flow_count"`
-	Flows     []flowJSON        `json:"flows"`
-}
-
-type behind struct {
-	Packet int64  `json:"packet"`
-	ByNS   uint64 `json:"by_ns"`
-}
-
-type tableJSON struct {
-	Slots     uint64 `json:"slots"`
-	Used      uint64 `json:"used"`
-	Forgotten uint64 `json:"forgotten"`
-}
-
-type flowJSON struct {
-	Flow     string     `json:"flow"`
-	Overflow bool       `json:"overflow"`
-	Colors   colorsJSON `json:"colors"`
-}
-
-// add appends a file's outcome: a result, an error, or both where the capture is cut.
-func (r *replayReport) add(plan *marker.Plan, file string, result *pcaptest.Replay, err error, top int) {
-	f := replayFile{File: file}
-	if err != nil {
-		f.Error = err.Error()
-	}
-	if result != nil {
-		f.replayJSON = &replayJSON{
-			Records: result.Records, FirstNS: result.First, LastNS: result.Last, SpanNS: result.Span(),
-			BackwardSteps: result.Backward, Warnings: append([]string{}, warnings(result)...),
-			statsJSON: statsOf(plan, &result.Stats), MeanRates: map[string]uint64{},
-			Table: tableJSON{result.Table.Slots, result.Table.Used, result.Table.Forgotten}, FlowCount: len(result.Flows),
-			Flows: []flowJSON{},
-		}
-		if result.Behind != nil {
-			f.Behind = &behind{result.Behind.Packet, result.Behind.By}
-		}
-		for color := range marker.Colors {
-			for i := range result.Stats.Classes {
-				f.MeanRates[color.String()] += result.MeanRate(result.Stats.Classes[i].Bytes[color])
-			}
-		}
-		for i := range result.Flows[:min(top, len(result.Flows))] {
-			flow := &result.Flows[i]
-			f.Flows = append(f.Flows, flowJSON{flowName(flow.Key, flow.Overflow), flow.Overflow, colorsOf(flow.Packets, flow.Bytes)})
-		}
-	}
-	r.Files = append(r.Files, f)
-}
-
 // printPolicy prints what all files are run through.
-func (r *replayReport) printPolicy(w io.Writer) {
-	for _, line := range r.Policy {
-		fmt.Fprintln(w, line)
-	}
-	fmt.Fprintf(w, "seed: %d\n", r.Seed)
+func (r *replayer) printPolicy() {
+	printPlan(r.stdout, r.plan)
+	r.then.print(r.stdout)
+	fmt.Fprintf(r.stdout, "seed: %d\n", *r.flags.seed)
 }
 
 // warnings says what of a file a person should know.
-func warnings(r *pcaptest.Replay) []string {
-	var lines []string
-	if r.Backward > 0 {
+func (r *replayer) warnings(result *pcaptest.Replay) []string {
+	lines := r.then.unused(len(result.Applied))
+	if result.Backward > 0 {
 		lines = append(lines, fmt.Sprintf("time steps backward at %s: nothing is earned until a bucket's time is reached again",
-			plural(uint64(r.Backward), "record", "records")))
+			plural(uint64(result.Backward), "record", "records")))
 	}
-	if r.Behind != nil {
+	if result.Behind != nil {
 		lines = append(lines, fmt.Sprintf("packet %d was judged %s behind its bucket: the capture's clock had jumped ahead, "+
-			"and a bucket earns nothing until its time is reached again", r.Behind.Packet, duration(r.Behind.By)))
+			"and a bucket earns nothing until its time is reached again", result.Behind.Packet, duration(result.Behind.By)))
 	}
 	return lines
 }
 
-// printReplay prints a file's outcome for a person, with its top flows.
-func printReplay(w io.Writer, plan *marker.Plan, r *pcaptest.Replay, top int) error {
+// planAfter is the policy that was in force at a file's end.
+func (r *replayer) planAfter(result *pcaptest.Replay) *marker.Plan {
+	if n := len(result.Applied); n > 0 {
+		return r.then[n-1].plan
+	}
+	return r.plan
+}
+
+// names are those of all buckets that a file's packets met.
+func (r *replayer) names(result *pcaptest.Replay) *bucketNames {
+	return newBucketNames(r.then[:len(result.Applied)].plans(r.plan)...)
+}
+
+// classes are the classes at a file's end, then those that went before.
+func (r *replayer) classes(result *pcaptest.Replay) []classRow {
+	rows := classRows(r.planAfter(result), &result.Stats)
+	for _, a := range result.Applied {
+		for i := range a.Gone {
+			gone := &a.Gone[i]
+			rows = append(rows, classRow{fmt.Sprintf("%s (gone at packet %d)", gone.Name, a.Packet), &gone.Stats})
+		}
+	}
+	return rows
+}
+
+// stagesOf is how full the table is at a file's end, for each meter of a chain that has keys.
+func stagesOf(plan *marker.Plan, result *pcaptest.Replay) []stageUse {
+	var all [marker.MaxChain]stageUse
+	for i, s := range result.Stages {
+		all[i] = stageUse{i + 1, s.Slots, s.Used}
+	}
+	return keyedStages(plan, all)
+}
+
+// print prints a file's outcome for a person, with its top flows.
+func (r *replayer) print(result *pcaptest.Replay, top int) error {
+	w := r.stdout
+	trace := result.Stages[0].Slots == 0
 	noun := []string{"packet", "packets"}
-	if r.Table.Slots == 0 {
+	if trace {
 		noun = []string{"row", "rows"}
 	}
-	fmt.Fprintf(w, "\n%s: %s in %s\n", printable(r.File), plural(uint64(r.Records), noun[0], noun[1]), duration(r.Span()))
-	for i := range r.Stats.Classes {
-		if len(plan.Classes) > 1 {
-			fmt.Fprintf(w, "class %s\n", printable(plan.Classes[i].Name))
-		}
-		rate := r.MeanRate
-		if r.Span() == 0 {
-			rate = nil
-		}
-		if err := printColors(w, &r.Stats.Classes[i], rate); err != nil {
-			return err
-		}
+	fmt.Fprintf(w, "\n%s: %s in %s\n", printable(result.File), plural(uint64(result.Records), noun[0], noun[1]), duration(result.Span()))
+	for i, a := range result.Applied {
+		fmt.Fprintf(w, "  %s in force from packet %d on, as of %s\n", printable(r.then[i].file), a.Packet, r.then[i].word)
 	}
-	for _, line := range remarks(&r.Stats) {
+	rate := result.MeanRate
+	if result.Span() == 0 {
+		rate = nil
+	}
+	var err error
+	if classes := r.classes(result); len(classes) == 1 {
+		err = printColors(w, classes[0].stats, rate)
+	} else {
+		err = printClasses(w, classes, rate)
+	}
+	if err != nil {
+		return err
+	}
+	for _, line := range remarks(r.planAfter(result), &result.Stats) {
 		fmt.Fprintf(w, "  %s\n", line)
 	}
-	if r.Table.Slots == 0 {
+	if trace {
 		return nil
 	}
-	var packets, overflow uint64
-	for i := range r.Stats.Classes {
-		packets += total(r.Stats.Classes[i].Packets)
-		overflow += r.Stats.Classes[i].Overflow
+	if stages := stagesOf(r.planAfter(result), result); len(stages) == 1 {
+		fmt.Fprintf(w, "  table: %s slots, %s used, %s forgotten; %s\n", units.FormatCount(stages[0].Slots),
+			units.FormatCount(stages[0].Used), units.FormatCount(result.Forgotten), overflowShare(&result.Stats))
+	} else {
+		for _, s := range stages {
+			fmt.Fprintf(w, "  table of meter %d: %s\n", s.Meter, s)
+		}
+		fmt.Fprintf(w, "  tables: %s forgotten; %s\n", units.FormatCount(result.Forgotten), overflowShare(&result.Stats))
 	}
-	fmt.Fprintf(w, "  table: %s slots, %s used, %s forgotten; %s of packets in overflow\n", units.FormatCount(r.Table.Slots),
-		units.FormatCount(r.Table.Used), units.FormatCount(r.Table.Forgotten), share(overflow, packets))
-	return printTop(w, r.Flows, top)
+	return r.printTop(result, top)
 }
 
-// flowName is a bucket's key, as a person reads it.
-func flowName(key marker.KeyFields, overflow bool) string {
-	if overflow {
-		return "(overflow: those without a slot)"
-	}
-	return key.String()
-}
-
-func printTop(w io.Writer, flows []pcaptest.Flow, top int) error {
+// printTop prints the buckets that were busiest.
+func (r *replayer) printTop(result *pcaptest.Replay, top int) error {
+	flows := result.Flows
 	if top = min(top, len(flows)); top == 0 {
 		return nil
 	}
-	fmt.Fprintf(w, "  busiest %s of %s\n", plural(uint64(top), "flow", "flows"), units.FormatCount(uint64(len(flows))))
-	t := newNumbers(w)
-	t.named("flow", "packets", "bytes", "green", "yellow", "red")
+	names := r.names(result)
+	one, many := "flow", "flows"
+	if !names.single {
+		one, many = "bucket", "buckets"
+	}
+	fmt.Fprintf(r.stdout, "  busiest %s of %s\n", plural(uint64(top), one, many), units.FormatCount(uint64(len(flows))))
+	t := newNumbers(r.stdout)
+	t.named(one, "packets", "bytes", "green", "yellow", "red")
 	for i := range flows[:top] {
 		f := &flows[i]
 		packets, bytes := f.Total()
-		t.named(flowName(f.Key, f.Overflow), units.FormatCount(packets), units.FormatCount(bytes), share(f.Bytes[marker.Green], bytes),
+		t.named(names.name(f.Key, f.Overflow), units.FormatCount(packets), units.FormatCount(bytes), share(f.Bytes[marker.Green], bytes),
 			share(f.Bytes[marker.Yellow], bytes), share(f.Bytes[marker.Red], bytes))
 	}
 	return t.flush()

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tricolor-policer/tricolor/internal/units"
 	"github.com/tricolor-policer/tricolor/loader"
 	"github.com/tricolor-policer/tricolor/maps"
 	"github.com/tricolor-policer/tricolor/marker"
@@ -77,13 +76,15 @@ func attachments(args []string) ([]*loader.Attachment, error) {
 // view is what is read of an attachment, at about one moment.
 type view struct {
 	*loader.Attachment
-	plan       *marker.Plan
-	stats      marker.Stats
-	used, torn int // buckets; sets that could not be read
+	plan    *marker.Plan // in force
+	pending time.Duration
+	stats   marker.Stats
+	stages  [marker.MaxChain]stageUse
+	torn    int // sets that could not be read
 }
 
 func newView(a *loader.Attachment) (*view, error) {
-	plan, err := a.Maps.ReadPlan()
+	plan, pending, err := a.InForce()
 	if err != nil {
 		return nil, err
 	}
@@ -95,10 +96,13 @@ func newView(a *loader.Attachment) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &view{Attachment: a, plan: plan, stats: stats}
+	v := &view{Attachment: a, plan: plan, pending: pending, stats: stats}
+	for i, s := range plan.Geometry.Stages {
+		v.stages[i] = stageUse{Meter: i + 1, Slots: (uint64(s.Mask) + 1) * marker.SetSlots}
+	}
 	for at := range buckets.All(&v.torn) {
-		if at.Set < plan.Geometry.Reserved {
-			v.used++
+		if position := plan.Geometry.Position(at.Set); position >= 0 {
+			v.stages[position].Used++
 		}
 	}
 	return v, buckets.Close()
@@ -116,11 +120,15 @@ type viewJSON struct {
 	Version   string   `json:"version"`
 	ProgramID uint32   `json:"program_id"`
 	Policy    []string `json:"policy"`
+	// How long the policy is in force unless it is confirmed; 0: for good.
+	UnconfirmedNS int64 `json:"unconfirmed_ns"`
 	*statsJSON
 	Table struct {
 		Slots uint64 `json:"slots"`
-		Used  int    `json:"used"`
+		Used  uint64 `json:"used"`
 		Torn  int    `json:"torn_sets"`
+		// By meter of a chain; left out where only the first is keyed, which slots and used are of.
+		Meters []stageUse `json:"meters,omitempty"`
 	} `json:"table"`
 }
 
@@ -129,8 +137,13 @@ func (v *view) json() viewJSON {
 		Device: v.Device, Direction: v.Direction().String(), Hook: v.Mechanism.String(), State: v.State.String(),
 		SinceUnix: v.About.Since, Ifindex: v.About.Ifindex, NetNS: v.About.NetNS, Version: v.About.Version,
 		ProgramID: uint32(v.ProgramID), Policy: policy.Describe(v.plan), statsJSON: statsOf(v.plan, &v.stats),
+		UnconfirmedNS: int64(v.pending),
 	}
-	out.Table.Slots, out.Table.Used, out.Table.Torn = v.plan.Geometry.Flows(), v.used, v.torn
+	stages := keyedStages(v.plan, v.stages)
+	out.Table.Slots, out.Table.Used, out.Table.Torn = stages[0].Slots, stages[0].Used, v.torn
+	if len(stages) > 1 {
+		out.Table.Meters = stages
+	}
 	return out
 }
 
@@ -166,24 +179,28 @@ func (v *view) print(w io.Writer) error {
 	case v.About.NetNS != ownNetNS():
 		fmt.Fprintf(w, "  in another network namespace (inode %d)\n", v.About.NetNS)
 	}
+	if v.pending > 0 {
+		fmt.Fprintf(w, "  %s: tricolor confirm %s --direction %v\n", unconfirmedFor(v.pending), printable(v.Device), v.Direction())
+	}
 	lines := policy.Describe(v.plan)
 	for i := range v.stats.Classes {
-		fmt.Fprintf(w, "  %s\n", printable(lines[i]))
+		fmt.Fprintf(w, "  %s\n", describedChain(lines[i]))
 		if err := printColors(w, &v.stats.Classes[i], nil); err != nil {
 			return err
 		}
 	}
-	for _, line := range remarks(&v.stats) {
+	for _, line := range remarks(v.plan, &v.stats) {
 		fmt.Fprintf(w, "  %s\n", line)
 	}
-	var packets, overflow uint64
-	for i := range v.stats.Classes {
-		packets += total(v.stats.Classes[i].Packets)
-		overflow += v.stats.Classes[i].Overflow
+	stages := keyedStages(v.plan, v.stages)
+	if len(stages) == 1 {
+		fmt.Fprintf(w, "  table: %s; %s\n", stages[0], overflowShare(&v.stats))
+	} else {
+		for _, s := range stages {
+			fmt.Fprintf(w, "  table of meter %d: %s\n", s.Meter, s)
+		}
+		fmt.Fprintf(w, "  %s\n", overflowShare(&v.stats))
 	}
-	slots := v.plan.Geometry.Flows()
-	fmt.Fprintf(w, "  table: %s slots, %s used (%s); %s of packets in overflow\n", units.FormatCount(slots),
-		units.FormatCount(uint64(v.used)), share(uint64(v.used), slots), share(overflow, packets))
 	if v.torn > 0 {
 		fmt.Fprintf(w, "  %s kept changing and could not be read\n", plural(uint64(v.torn), "set of 4 slots", "sets of 4 slots"))
 	}

@@ -53,25 +53,118 @@ func printColors(w io.Writer, c *marker.ClassStats, meanRate func(bytes uint64) 
 	return t.flush()
 }
 
+// classRow is a class's counters under its name.
+type classRow struct {
+	name  string
+	stats *marker.ClassStats
+}
+
+// classRows are a plan's classes.
+func classRows(plan *marker.Plan, s *marker.Stats) (rows []classRow) {
+	for i := range s.Classes {
+		rows = append(rows, classRow{plan.Classes[i].Name, &s.Classes[i]})
+	}
+	return rows
+}
+
+// printClasses prints a table of all classes' counters by colour, with their total; with their mean rates
+// as printColors.
+func printClasses(w io.Writer, classes []classRow, meanRate func(bytes uint64) uint64) error {
+	t := newNumbers(w)
+	heads := []string{"colour", "packets", "bytes", "share of bytes"}
+	if meanRate != nil {
+		heads = append(heads, "mean rate")
+	}
+	t.named("class", heads...)
+	var all marker.ClassStats
+	for _, c := range classes {
+		for color := range marker.Colors {
+			all.Packets[color] += c.stats.Packets[color]
+			all.Bytes[color] += c.stats.Bytes[color]
+		}
+	}
+	whole := total(all.Bytes)
+	row := func(class, name string, packets, bytes uint64) {
+		cells := []string{name, units.FormatCount(packets), units.FormatCount(bytes), share(bytes, whole)}
+		if meanRate != nil {
+			cells = append(cells, units.FormatMeanRate(meanRate(bytes)))
+		}
+		t.named(class, cells...)
+	}
+	for _, c := range append(classes, classRow{"all classes", &all}) {
+		name := printable(c.name)
+		packets := total(c.stats.Packets)
+		if packets == 0 {
+			row(name, "none", 0, 0)
+			continue
+		}
+		for color := range marker.Colors {
+			row(name, color.String(), c.stats.Packets[color], c.stats.Bytes[color])
+		}
+		row(name, "total", packets, total(c.stats.Bytes))
+	}
+	return t.flush()
+}
+
 // remarks says what else the counters hold, where it is not zero.
-func remarks(s *marker.Stats) []string {
+func remarks(plan *marker.Plan, s *marker.Stats) []string {
 	var lines []string
+	before := ""
 	add := func(n uint64, text string) {
 		if n > 0 {
-			lines = append(lines, units.FormatCount(n)+" "+text)
+			lines = append(lines, before+units.FormatCount(n)+" "+text)
 		}
 	}
 	add(s.Port.Unmatched, "unmatched: of no class; passed")
 	add(s.Port.NotIP, "not IP: passed untouched")
 	add(s.Port.Malformed, "malformed")
 	add(s.Port.LongChain, "with more IPv6 extension headers than are walked: policed without ports")
+	add(s.Port.Unread, "unread: dropped, since their headers could not be pulled within reach (no memory)")
 	for i := range s.Classes {
 		c := &s.Classes[i]
+		if len(s.Classes) > 1 {
+			before = "class " + printable(plan.Classes[i].Name) + ": "
+		}
 		add(c.Overflow, "in the overflow bucket: the table was full")
 		add(c.Contended, "contended: red, since a bucket could not be locked in time")
 		add(c.ClockBack, "clock back: earned nothing, since the bucket had seen a later time")
 	}
 	return lines
+}
+
+// stageUse is how full the slots of one chain position are.
+type stageUse struct {
+	Meter int    `json:"meter"` // position in the chain, from 1
+	Slots uint64 `json:"slots"`
+	Used  uint64 `json:"used"`
+}
+
+// String says how full they are: "64 slots, 1 used (1.6 %)".
+func (s stageUse) String() string {
+	return fmt.Sprintf("%s slots, %s used (%s)", units.FormatCount(s.Slots), units.FormatCount(s.Used), share(s.Used, s.Slots))
+}
+
+// keyedStages picks the chain positions up to the last at which a plan has keys; at least the first.
+func keyedStages(plan *marker.Plan, all [marker.MaxChain]stageUse) []stageUse {
+	last := 0
+	for i := range plan.Classes {
+		for position, m := range plan.Classes[i].Meters {
+			if m.Per < marker.PerClass {
+				last = max(last, position)
+			}
+		}
+	}
+	return all[:last+1]
+}
+
+// overflowShare prints the part of packets that met an overflow bucket.
+func overflowShare(s *marker.Stats) string {
+	var packets, overflow uint64
+	for i := range s.Classes {
+		packets += total(s.Classes[i].Packets)
+		overflow += s.Classes[i].Overflow
+	}
+	return share(overflow, packets) + " of packets in overflow"
 }
 
 // total adds up the colours.

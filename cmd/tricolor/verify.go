@@ -13,6 +13,7 @@ import (
 	"github.com/tricolor-policer/tricolor/internal/units"
 	"github.com/tricolor-policer/tricolor/marker"
 	"github.com/tricolor-policer/tricolor/pcaptest"
+	"github.com/tricolor-policer/tricolor/policy"
 )
 
 func newVerify() *cobra.Command {
@@ -22,12 +23,14 @@ func newVerify() *cobra.Command {
 		Long: `Verify runs each capture through the kernel program, in test runs, and through its Go mirror. It compares
 for each packet class, cost, colour, verdict and every byte of the frame, and at the end every counter and
 every bucket. On a difference it shows the first one and exits 1. No device is touched.
-` + policyHelp,
-		Example: `  sudo tricolor verify video.pcap --meter srtcm --cir 10mbit --cbs 96KiB --ebs 192KiB --yellow dscp=af12
+` + policyHelp + thenHelp,
+		Example: `  sudo tricolor verify video.pcap -f policy.yaml --then +12.5s=new.yaml
+  sudo tricolor verify video.pcap --meter srtcm --cir 10mbit --cbs 96KiB --ebs 192KiB --yellow dscp=af12
   sudo tricolor verify *.pcap --meter trtcm --cir 5mbit --cbs 64KiB --pir 10mbit --pbs 128KiB --flows 64`,
 		Args: needFiles,
 	}
 	v := &verifier{flags: addPolicy(cmd.Flags(), defaultSeed, "seed of the table's hash"), kernel: newKernel}
+	addThen(cmd.Flags(), &v.then)
 	v.output = addOutput(cmd, "table", "json")
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
 		v.stdout, v.stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
@@ -39,6 +42,7 @@ every bucket. On a difference it shows the first one and exits 1. No device is t
 // verifier is the verify command.
 type verifier struct {
 	flags          *policyFlags
+	then           thens
 	output         *choice
 	stdout, stderr io.Writer
 	plan           *marker.Plan
@@ -87,11 +91,15 @@ type fieldJSON struct {
 }
 
 func (v *verifier) run(ctx context.Context, files []string) error {
-	_, plan, err := v.flags.compile()
+	p, plan, err := v.flags.compile()
 	if err != nil {
 		return err
 	}
 	v.plan = plan
+	warnPolicy(v.stderr, p, policy.Link{})
+	if err := v.then.compile(v.flags, plan, v.stderr); err != nil {
+		return err
+	}
 	// Whoever lacks the privilege hears that once, not for each file.
 	if err := v.probe(); err != nil {
 		return err
@@ -107,7 +115,7 @@ func (v *verifier) run(ctx context.Context, files []string) error {
 	failed := false
 	for _, file := range files {
 		result, err := v.file(ctx, file)
-		if errors.Is(err, context.Canceled) {
+		if errors.Is(err, context.Canceled) || isUsage(err) {
 			return err
 		}
 		line := verifyFile{File: file}
@@ -181,6 +189,10 @@ func (v *verifier) file(ctx context.Context, file string) (result *pcaptest.Veri
 	if kind == capture.KindTrace {
 		return nil, fmt.Errorf("%s: %w: replay takes it, verify needs a capture", file, pcaptest.ErrTrace)
 	}
+	changes, err := v.then.resolve(file)
+	if err != nil {
+		return nil, err
+	}
 	r, err := capture.Open(file)
 	if err != nil {
 		return nil, err
@@ -196,7 +208,16 @@ func (v *verifier) file(ctx context.Context, file string) (result *pcaptest.Veri
 	defer func() { err = errors.Join(err, kernel.Close(), r.Close()) }()
 	bar := newProgress(v.stderr, file)
 	defer bar.close()
-	return pcaptest.Verify(ctx, r, pcaptest.VerifyOptions{File: file, Plan: v.plan, Mirror: mirror, Kernel: kernel, Progress: bar.at})
+	result, err = pcaptest.Verify(ctx, r, pcaptest.VerifyOptions{
+		File: file, Plan: v.plan, Mirror: mirror, Kernel: kernel, Then: changes, Progress: bar.at,
+	})
+	if err == nil && result.Differences == 0 {
+		took := mirror.Plan().Generation - v.plan.Generation
+		for _, line := range v.then.unused(int(took)) {
+			defer warn(v.stderr, "%s: %s", printable(file), line) // when the bar is gone
+		}
+	}
+	return result, err
 }
 
 func differenceOf(d *pcaptest.Difference) *differenceJSON {
