@@ -152,6 +152,10 @@ func TestParseClass(t *testing.T) {
 			a[0] |= 1 << 8
 			a[1] |= 1 << 10
 		})},
+		"arrival as green": {"    arrival: { af12: green, af13: green, af23: yellow }\n", aware(func(a *[2]uint64) {
+			a[0] ^= 1<<12 | 1<<22
+			a[1] ^= 1<<14 | 1<<22
+		})},
 		"arrival with a default": {"    arrival: { ef: green, default: red }\n", aware(func(a *[2]uint64) { *a = [2]uint64{0, ^uint64(1 << 46)} })},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -108,7 +108,7 @@ func (m *Match) matches(w *wire) bool {
 func drawWire(t *rapid.T) *wire {
 	w := &wire{
 		vlan:  rapid.SampledFrom([]uint16{0, 1, 99, 100, 4095}).Draw(t, "VLAN"),
-		mark:  rapid.SampledFrom([]uint32{0, 5, 6, 1<<32 - 1}).Draw(t, "mark"),
+		mark:  rapid.SampledFrom([]uint32{0, 5, 6, 0x105, 1<<32 - 1}).Draw(t, "mark"),
 		dscp:  rapid.SampledFrom([]uint8{0, 10, 46, 63, 3}).Draw(t, "DSCP"),
 		proto: rapid.SampledFrom([]uint8{1, 6, 17, 17, 47}).Draw(t, "protocol"),
 		sport: rapid.SampledFrom([]uint16{0, 53, 1023, 1024, 8080}).Draw(t, "source port"),
