@@ -22,7 +22,7 @@ func (p *Policy) CompileAfter(prev *marker.Plan) (*marker.Plan, error) {
 	if err := p.check().err(); err != nil {
 		return nil, err
 	}
-	c := compiler{policy: p, compiled: map[string]marker.Profile{}}
+	c := compiler{policy: p, compiled: map[string]marker.Profile{}, sets: map[*Set]uint32{}}
 	if err := c.compile(prev); err != nil {
 		return nil, err
 	}
@@ -38,6 +38,7 @@ type compiler struct {
 	plan     *marker.Plan
 	numbers  *numbers
 	compiled map[string]marker.Profile // by name
+	sets     map[*Set]uint32           // those that give no profiles, and so are the same for every class
 }
 
 func (c *compiler) compile(prev *marker.Plan) error {
@@ -218,6 +219,9 @@ func (c *compiler) set(class *Class, from *Set) (uint32, error) {
 	if from == nil {
 		return 0, nil
 	}
+	if number, known := c.sets[from]; known {
+		return number, nil
+	}
 	numbers := map[string]uint32{"": marker.NoProfile}
 	names, _ := from.profiles()
 	for _, name := range names {
@@ -233,6 +237,9 @@ func (c *compiler) set(class *Class, from *Set) (uint32, error) {
 		set.Entries[i] = marker.PrefixEntry{Prefix: e.Prefix, Profile: numbers[e.Profile]}
 	}
 	c.plan.Sets = append(c.plan.Sets, set)
+	if len(names) == 0 {
+		c.sets[from] = uint32(len(c.plan.Sets))
+	}
 	return uint32(len(c.plan.Sets)), nil
 }
 

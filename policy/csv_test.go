@@ -186,6 +186,49 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// A file that two classes name is one set, where its lines do not depend on the class.
+func TestCompileSharedSet(t *testing.T) {
+	text := strings.Replace(customers("src"), "{ src:", "{ vlan: 1, dst: \"@c.csv\", src:", 1) + strings.Replace(strings.SplitAfter(customers("src"), "classes:\n")[1], "name: c", "name: d", 1)
+	plan := planOf(t, text, files{"c.csv": "10.0.0.0/24\n"}, nil)
+	got := []uint32{plan.Rules[0].SrcSet, plan.Rules[0].DstSet, plan.Rules[1].SrcSet}
+	if diff := cmp.Diff([]uint32{1, 1, 1}, got); diff != "" || len(plan.Sets) != 1 {
+		t.Errorf("%d sets (-want +got):\n%s", len(plan.Sets), diff)
+	}
+	own := strings.Replace(text, "dst: \"@c.csv\", ", "", 1)
+	plan = planOf(t, own, files{"c.csv": "10.0.0.0/24,p\n"}, nil)
+	if len(plan.Sets) != 2 || plan.Sets[0].Entries[0].Profile == plan.Sets[1].Entries[0].Profile {
+		t.Errorf("two classes share the profile of a line: %+v", plan.Sets)
+	}
+	if _, err := Parse("p.yaml", []byte(customers("src")), nil); err == nil || !strings.Contains(err.Error(), "no files are read here: list the prefixes") {
+		t.Errorf("no files: %v", err)
+	}
+}
+
+// FuzzReadSet: no file of prefixes makes the reader panic, and what it takes it takes once.
+func FuzzReadSet(f *testing.F) {
+	for _, seed := range []string{"10.0.0.0/8,gold\n# x\n\n::/0\n", "\ufeff1.2.3.4\r\n", "1.2.3.4/33", ",", " , ,", "::ffff:1.2.3.4/96,a", "fe80::1%eth0"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		set, wrong := readSet("c.csv", "c.csv", strings.NewReader(text))
+		if len(wrong) == 0 && len(set.Entries) == 0 {
+			t.Error("an empty file is taken")
+		}
+		seen := map[netip.Prefix]bool{}
+		for _, e := range set.Entries {
+			if seen[e.Prefix] || !e.Prefix.IsValid() || e.Prefix != e.Prefix.Masked() || e.Line < 1 {
+				t.Errorf("entry %+v", e)
+			}
+			seen[e.Prefix] = true
+		}
+		for _, f := range wrong {
+			if f.Place.Line < 1 || f.Place.Column < 1 || f.Text == "" {
+				t.Errorf("a fault without a place: %+v", f)
+			}
+		}
+	})
+}
+
 // A file's own profiles are compiled once each, and its lines name them.
 func TestCompileSet(t *testing.T) {
 	text := strings.Replace(customers("src"), "  q:", "  gold: { meter: token, cir: 1gbit, cbs: 10ms }\n  q:", 1)

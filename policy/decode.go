@@ -31,7 +31,7 @@ type decoder struct {
 }
 
 // Parse reads the text of a policy file. name is what its faults call it; open opens a file of prefixes
-// by the name that the policy gives it; the caller says what names it takes.
+// by the name that the policy gives it, and says what names it takes; nil: none.
 //
 // Its error is that of Load.
 func Parse(name string, text []byte, open func(csv string) (io.ReadCloser, error)) (*Policy, error) {

@@ -280,6 +280,10 @@ func (d *decoder) addresses(at part, m mapping, key string) ([]netip.Prefix, *Se
 	if set, known := d.sets[name]; known {
 		return nil, set
 	}
+	if d.open == nil {
+		d.refuse(at, n, fmt.Sprintf("%s: no files are read here: list the prefixes", key))
+		return nil, nil
+	}
 	file, err := d.open(name)
 	if err != nil {
 		d.refuse(at, n, fmt.Sprintf("%s: the file %.200q cannot be read: %v", key, name, err))
