@@ -16,8 +16,8 @@ type Side interface {
 	Set(i uint32, out *marker.Set) error
 	// Stats reads all counters.
 	Stats() (marker.Stats, error)
-	// Apply changes the policy at now (ns).
-	Apply(plan *marker.Plan, now uint64) error
+	// Apply changes the policy at now (ns). Past deadline (ns; 0: none) the one before is in force again.
+	Apply(plan *marker.Plan, now, deadline uint64) error
 	Close() error
 }
 
@@ -43,9 +43,6 @@ func (m *Mirror) Set(i uint32, out *marker.Set) error {
 
 // Stats implements Side.
 func (m *Mirror) Stats() (marker.Stats, error) { return *m.Mirror.Stats(), nil }
-
-// Apply implements Side.
-func (m *Mirror) Apply(plan *marker.Plan, now uint64) error { return m.Mirror.Apply(plan, now, 0) }
 
 // Close implements Side.
 func (m *Mirror) Close() error { return nil }
@@ -84,7 +81,7 @@ func (k *Kernel) Set(i uint32, out *marker.Set) error { return k.buckets.Set(i, 
 func (k *Kernel) Stats() (marker.Stats, error) { return k.Program.Maps.Stats(k.plan) }
 
 // Apply implements Side.
-func (k *Kernel) Apply(plan *marker.Plan, now uint64) error {
+func (k *Kernel) Apply(plan *marker.Plan, now, deadline uint64) error {
 	if k.changer == nil {
 		changer, err := loader.NewChanger(k.Program.Maps, true)
 		if err != nil {
@@ -92,7 +89,7 @@ func (k *Kernel) Apply(plan *marker.Plan, now uint64) error {
 		}
 		k.changer = changer
 	}
-	if err := k.changer.Apply(plan, now, 0); err != nil {
+	if err := k.changer.Apply(plan, now, deadline); err != nil {
 		return err
 	}
 	k.plan = plan

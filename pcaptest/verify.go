@@ -84,7 +84,7 @@ func Verify(ctx context.Context, r *capture.Reader, o VerifyOptions) (*Verificat
 		}
 		var changes []Change
 		for changes, then = due(then, p.Time); len(changes) > 0; changes = changes[1:] {
-			if err := v.apply(changes[0]); err != nil {
+			if err := v.apply(changes[0], 0); err != nil {
 				return result, fmt.Errorf("%s: change of policy before packet %d: %w", o.File, p.Number, err)
 			}
 		}
@@ -113,13 +113,14 @@ func Verify(ctx context.Context, r *capture.Reader, o VerifyOptions) (*Verificat
 	return result, errors.Join(err, cut)
 }
 
-// apply changes the policy on both sides. Each gets a plan of its own: Apply numbers it.
-func (v *verifier) apply(c Change) error {
+// apply changes the policy on both sides, until deadline (ns; 0: for good). Each gets a plan of its own: Apply
+// numbers it.
+func (v *verifier) apply(c Change, deadline uint64) error {
 	mirrors, kernels := *c.Plan, *c.Plan
-	if err := v.mirror.Apply(&mirrors, c.At); err != nil {
+	if err := v.mirror.Apply(&mirrors, c.At, deadline); err != nil {
 		return fmt.Errorf("mirror: %w", err)
 	}
-	if err := v.kernel.Apply(&kernels, c.At); err != nil {
+	if err := v.kernel.Apply(&kernels, c.At, deadline); err != nil {
 		return fmt.Errorf("kernel: %w", err)
 	}
 	v.plan = &mirrors
