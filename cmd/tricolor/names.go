@@ -51,14 +51,19 @@ func newBucketNames(plans ...*marker.Plan) *bucketNames {
 	return n
 }
 
+// unknownClass stands for the class of a bucket that no known policy has.
+const unknownClass = "?"
+
 // of is the meter of a bucket. One that no policy has is gone.
 func (n *bucketNames) of(key marker.KeyFields) meterName {
-	m, ok := n.meters[key.Class]
-	if !ok {
-		m.gone, m.position = true, key.Position()+1
+	if m, ok := n.meters[key.Class]; ok {
+		return m
 	}
-	return m
+	return meterName{class: unknownClass, position: key.Position() + 1, gone: true}
 }
+
+// bare reports whether a key of the meter needs no more words: the policy has no other meter.
+func (n *bucketNames) bare(m *meterName) bool { return n.single && !m.gone }
 
 // key is a bucket's key as a person reads it: `src 10.1.2.0/24`; in a policy of one meter, which says it
 // itself, without the first word.
@@ -72,11 +77,11 @@ func (n *bucketNames) key(key marker.KeyFields, overflow bool) string {
 	switch per {
 	case marker.PerSrc, marker.PerDst:
 		text += prefixLength(m.meter, key)
-		if !n.single {
+		if !n.bare(&m) {
 			text = per.String() + " " + text
 		}
 	case marker.PerInterface:
-		if m.profile != "" && !n.single {
+		if m.profile != "" && !n.bare(&m) {
 			text += " " + m.profile
 		}
 	}
@@ -87,7 +92,7 @@ func (n *bucketNames) key(key marker.KeyFields, overflow bool) string {
 func (n *bucketNames) name(key marker.KeyFields, overflow bool) string {
 	m := n.of(key)
 	text := n.key(key, overflow)
-	if !n.single && m.class != "" {
+	if !n.bare(&m) && m.class != "" {
 		text = fmt.Sprintf("%s/%d %s", m.class, m.position, text)
 	}
 	if m.gone {

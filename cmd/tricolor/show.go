@@ -185,7 +185,12 @@ func (v *view) print(w io.Writer) error {
 	lines := policy.Describe(v.plan)
 	for i := range v.stats.Classes {
 		fmt.Fprintf(w, "  %s\n", describedChain(lines[i]))
-		if err := printColors(w, &v.stats.Classes[i], nil); err != nil {
+		class := &v.stats.Classes[i]
+		if len(v.stats.Classes) > 1 && total(class.Packets) == 0 {
+			fmt.Fprintln(w, "    no packets yet")
+			continue
+		}
+		if err := printColors(w, class, nil); err != nil {
 			return err
 		}
 	}
