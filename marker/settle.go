@@ -62,11 +62,14 @@ func clampTo(b *Bucket, p *Profile) {
 }
 
 // bring brings a bucket from one generation to a later one, at most two on: Apply settles all buckets, so
-// none is further behind. A profile keeps its number as long as its buckets live.
+// none is further behind. A profile keeps its number as long as its buckets live; one that is gone earns
+// nothing and leaves them as they were, in case a deadline brings it back.
 func (g *generations) bring(b *Bucket, profile, from, to uint32) {
 	for i := 0; i < 2 && int32(to-from) > 0; i, from = i+1, from+1 {
 		was, is := g.profile(profile, from), g.profile(profile, from+1)
-		was.Refill(b, g.since(from+1))
+		if !was.Gone {
+			was.Refill(b, g.since(from+1))
+		}
 		if !is.Gone {
 			clampTo(b, is)
 		}

@@ -38,7 +38,8 @@ static always_inline void bucket_clamp(struct bucket *b, const struct profile *p
 
 /*
  * Brings a bucket from one generation to a later one, at most two on: apply settles all buckets, so none
- * is further behind. A profile keeps its number as long as its buckets live. Returns 1.
+ * is further behind. A profile keeps its number as long as its buckets live; one that is gone earns nothing
+ * and leaves them as they were, in case a deadline brings it back. Returns 1.
  */
 __noinline int bucket_bring(struct bucket *b, u32 profile, u32 from, u32 to)
 {
@@ -55,7 +56,8 @@ __noinline int bucket_bring(struct bucket *b, u32 profile, u32 from, u32 to)
 		new = bpf_map_lookup_elem(&profiles, &index);
 		if (!old || !new)
 			return 0;
-		meter_refill(old, b, generation_since(from + 1));
+		if (!old->gone)
+			meter_refill(old, b, generation_since(from + 1));
 		if (!new->gone)
 			bucket_clamp(b, new);
 	}
