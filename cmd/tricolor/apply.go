@@ -25,7 +25,8 @@ With --confirm the new policy is in force for so long, then the one before is ag
 clock, unless "tricolor confirm" came first: whoever cut off his own connection only has to wait. Until then
 no other change is taken. Where the policy is wrong, or nothing changes, all stays as it is.`,
 		Example: `  sudo tricolor apply eth0 --direction ingress -f new.yaml
-  sudo tricolor apply eth0 -f new.yaml --confirm 60s && sudo tricolor confirm eth0`,
+  sudo tricolor apply eth0 -f new.yaml --confirm 60s
+  sudo tricolor confirm eth0`,
 		Args: needDevice,
 	}
 	direction := addDirection(cmd)

@@ -21,9 +21,9 @@ type policyFlags struct {
 
 // policyHelp closes the description of each command that takes the flags.
 const policyHelp = `
-The policy is a file (-f policy.yaml; "tricolor check" explains it), or one class in flags. Rates are bits
-or bytes per second (10mbit, 2.048mbit, 1.25MB/s, 5kpps), sizes bytes (96KiB, 2MB, 1500B), packets (10pkt)
-or a time at the rate (10ms). token takes --cir --cbs; srtcm (RFC 2697) --cir --cbs --ebs; trtcm (RFC 2698)
+The policy is a file (-f policy.yaml; "tricolor check" says what it promises), or one class in flags. Rates
+are bits or bytes per second (10mbit, 2.048mbit, 1.25MB/s, 5kpps), sizes bytes (96KiB, 2MB, 1500B), packets
+(10pkt) or a time at the rate (10ms). token takes --cir --cbs; srtcm (RFC 2697) --cir --cbs --ebs; trtcm (RFC 2698)
 --cir --cbs --pir --pbs; rfc4115 --cir --cbs --eir --ebs. A rate or size left out is 0.`
 
 // addPolicy adds the policy's flags. seed is the default of --seed and says what stands without it.

@@ -21,9 +21,9 @@ func newReplay() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay FILE…",
 		Short: "Run captures or CSV traces through the policer, without the kernel",
-		Long: `Replay runs each FILE through the policer and prints what became of its packets, by class, colour
-and bucket. A FILE is a pcap or pcapng capture, or a CSV trace (time_ns,bytes[,color]; one bucket for all), gzipped
-or not. Each is a run of its own. It needs no privilege.
+		Long: `Replay runs each FILE through the policer and prints what became of its packets, by class, colour and bucket.
+A FILE is a pcap or pcapng capture, or a CSV trace (time_ns,bytes[,color]; one bucket for all), gzipped or
+not. Each is a run of its own. It needs no privilege.
 ` + policyHelp + thenHelp,
 		Example: `  tricolor replay video.pcap -f policy.yaml
   tricolor replay video.pcap -f policy.yaml --then +12.5s=new.yaml
