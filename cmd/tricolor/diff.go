@@ -17,7 +17,7 @@ func newDiff() *cobra.Command {
 		Long: `Diff compares a policy file with the policy in force on a device, and says what "apply" would change: of
 each class and meter whether it is changed, new or gone, and what becomes of its buckets. It changes nothing.
 
-Exit codes: 0 nothing would change; 1 something would; 2 wrong usage or policy; 3 and 4 as everywhere.`,
+Exit codes: 0 nothing would change; 1 something would; 3 and 4 as everywhere; 2 anything else.`,
 		Example: "  sudo tricolor diff eth0 --direction ingress -f new.yaml",
 		Args:    needDevice,
 	}
@@ -32,7 +32,8 @@ Exit codes: 0 nothing would change; 1 something would; 2 wrong usage or policy; 
 		if err != nil {
 			return err
 		}
-		return found(args[0], direction, func(a *loader.Attachment) error {
+		unchanged := true
+		err = found(args[0], direction, func(a *loader.Attachment) error {
 			changes, err := differences(a, p, cmd.ErrOrStderr())
 			if err != nil {
 				return err
@@ -45,11 +46,16 @@ Exit codes: 0 nothing would change; 1 something would; 2 wrong usage or policy; 
 			} else {
 				printChanges(cmd.OutOrStdout(), changes, verbose)
 			}
-			if err == nil && !policy.Unchanged(changes) {
-				return errReported
-			}
+			unchanged = policy.Unchanged(changes)
 			return err
 		})
+		switch {
+		case err != nil && exitCode(err) == exitFailed:
+			return &usageError{err} // 1 says that something would change, and nothing else
+		case err == nil && !unchanged:
+			return errReported
+		}
+		return err
 	}
 	return cmd
 }
