@@ -23,6 +23,8 @@ var (
 type Changer struct {
 	maps   *maps.Maps
 	settle *Runner // the settling program, on the same maps
+
+	wait func() error // until packets under way are done: gracePeriod
 }
 
 // NewChanger loads what changes the policy in these maps. The caller closes it. Replay: its clock is what
@@ -46,7 +48,7 @@ func NewChanger(m *maps.Maps, replay bool) (*Changer, error) {
 	if err := spec.LoadAndAssign(&objects, &ebpf.CollectionOptions{MapReplacements: replace}); err != nil {
 		return nil, explain("load the settling program", err)
 	}
-	return &Changer{maps: m, settle: NewRunner(&Program{Program: objects.Settle})}, nil
+	return &Changer{maps: m, settle: NewRunner(&Program{Program: objects.Settle}), wait: gracePeriod}, nil
 }
 
 // Close closes the settling program; the maps stay the caller's.
@@ -141,7 +143,7 @@ func (c *Changer) apply(plan *marker.Plan, now uint64, deadline func() (uint64, 
 	}
 	// Two generations at most are alive. No packet that is still under way may use the one before, nor
 	// make a bucket of it; then what a change before left unsettled is settled; then its copy is free.
-	if err := gracePeriod(); err != nil {
+	if err := c.wait(); err != nil {
 		return err
 	}
 	step("waited")
@@ -169,7 +171,7 @@ func (c *Changer) apply(plan *marker.Plan, now uint64, deadline func() (uint64, 
 		return err
 	}
 	step("switched")
-	if err := gracePeriod(); err != nil {
+	if err := c.wait(); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnsettled, err)
 	}
 	step("waited again")
@@ -194,7 +196,7 @@ func (c *Changer) reinstate(old *marker.Plan) error {
 		return err
 	}
 	step("reinstated")
-	return gracePeriod() // a packet under way may still ask the other copy for its number
+	return c.wait() // a packet under way may still ask the other copy for its number
 }
 
 // Confirm lifts the deadline of the last Apply. Returns ErrNotPending where none is pending at now (ns).

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,6 +95,7 @@ func (f *frozen) newChanger() *Changer {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() { c.Close() })
+	c.wait = func() error { return nil } // this very thread polices all packets
 	return c
 }
 
@@ -350,6 +352,30 @@ func TestHalfWritten(t *testing.T) {
 	f.wantMarks("the policy in force", f.send(1, 1, 0), greenB, 1)
 	f.apply(policyC, second, 0)
 	f.wantMarks("the next", f.send(1, 1, second), greenC, 1)
+}
+
+// A table of a million buckets in use.
+func BenchmarkApply(b *testing.B) {
+	million := func(text string) string { return strings.Replace(text, "flows: 64", "flows: 1M", 1) }
+	f := newFrozen(b, million(policyA))
+	var set [marker.SetSlots * marker.SlotBytes]byte
+	binary.NativeEndian.PutUint32(set[44:], 0x01010101) // tags
+	plan, _ := f.inForce(0)
+	for slot := range marker.SetSlots {
+		binary.NativeEndian.PutUint32(set[slot*marker.SlotBytes+124:], plan.Generation)
+	}
+	for i := range plan.Geometry.Reserved {
+		if err := f.program.Maps.Buckets.Put(i, set[:]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	plan = planAfter(b, million(policyB), plan)
+	f.changer.wait = gracePeriod
+	for b.Loop() {
+		if err := f.changer.Apply(plan, 0, 0); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 func TestGracePeriod(t *testing.T) {

@@ -13,7 +13,12 @@ import (
 	"github.com/tricolor-policer/tricolor/marker"
 )
 
-func TestMain(m *testing.M) { testutils.Namespaced(m) }
+func TestMain(m *testing.M) {
+	if changeChild() {
+		return
+	}
+	testutils.Namespaced(m)
+}
 
 const (
 	packetLen = 128 // bytes of IP of each packet that tests send
