@@ -44,6 +44,17 @@ func TestLayout(t *testing.T) {
 		{"chain", marker.MaxChain, uintptr(len(bpf.PolicerPolicy{}.Class[0].Meters))},
 		{"slots of a set", marker.SetSlots, uintptr(len(bpf.PolicerSet{}.Slots))},
 		{"colours", uintptr(marker.Colors), uintptr(bpf.PolicerColorCOLORS)},
+		{"rules", marker.MaxRules, uintptr(len(bpf.PolicerPolicy{}.Rule))},
+		{"lock order", marker.MaxChain, uintptr(len(bpf.PolicerPolicy{}.Class[0].Order))},
+		{"stages", uintptr(len(marker.Geometry{}.Stages)), uintptr(len(bpf.PolicerTable{}.Stages))},
+		{"protocols of a rule", unsafe.Sizeof(marker.Rule{}.Proto), unsafe.Sizeof(bpf.PolicerRule{}.Proto)},
+		{"address match", unsafe.Sizeof(marker.AddressMatch{}), unsafe.Sizeof(bpf.PolicerRule{}.Src)},
+		{"address match's mask", unsafe.Offsetof(marker.AddressMatch{}.Mask), unsafe.Offsetof(bpf.PolicerRule{}.Src.Mask)},
+		{"size of a prefix key", 24, unsafe.Sizeof(bpf.PolicerPrefixKey{})},
+		{"prefix key's length, as a trie wants it", 0, unsafe.Offsetof(bpf.PolicerPrefixKey{}.Length)},
+		{"prefix key's set", 4, unsafe.Offsetof(bpf.PolicerPrefixKey{}.Set)},
+		{"prefix key's address", 8, unsafe.Offsetof(bpf.PolicerPrefixKey{}.Address)},
+		{"size of the control word", 8, unsafe.Sizeof(bpf.PolicerControl{})},
 		{"name", marker.MaxName + 1, uintptr(len(bpf.PolicerPolicy{}.Class[0].Name))},
 	} {
 		if c.got != c.want {
@@ -78,6 +89,12 @@ func TestEnums(t *testing.T) {
 		{"packets", uint32(marker.CountPackets), uint32(bpf.PolicerCountCOUNT_PACKETS)},
 		{"drop", uint32(marker.VerbDrop), uint32(bpf.PolicerVerbVERB_DROP)},
 		{"dscp", uint32(marker.VerbDSCP), uint32(bpf.PolicerVerbVERB_DSCP)},
+		{"ecn-ce", uint32(marker.VerbCE), uint32(bpf.PolicerVerbVERB_CE)},
+		{"mark", uint32(marker.VerbMark), uint32(bpf.PolicerVerbVERB_MARK)},
+		{"priority", uint32(marker.VerbPriority), uint32(bpf.PolicerVerbVERB_PRIORITY)},
+		{"family IPv4", marker.FamilyIPv4, uint32(bpf.PolicerFamilyFAMILY_IPV4)},
+		{"family IPv6", marker.FamilyIPv6, uint32(bpf.PolicerFamilyFAMILY_IPV6)},
+		{"family none", marker.FamilyNone, uint32(bpf.PolicerFamilyFAMILY_NONE)},
 		{"metered", uint32(marker.Metered), uint32(bpf.PolicerKindKIND_METERED)},
 		{"unmatched", uint32(marker.Unmatched), uint32(bpf.PolicerKindKIND_UNMATCHED)},
 		{"not-ip", uint32(marker.NotIP), uint32(bpf.PolicerKindKIND_NOT_IP)},
@@ -89,6 +106,35 @@ func TestEnums(t *testing.T) {
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: the mirror says %d, the kernel %d", c.what, c.got, c.want)
+		}
+	}
+}
+
+// The kernel locks reserved sets in the order it is told: by ascending set, whatever their places in the
+// chain; 0xff ends it.
+func TestLockOrder(t *testing.T) {
+	reserved := func(set uint32) marker.Meter { return marker.Meter{Per: marker.PerClass, Reserved: set} }
+	keyed := marker.Meter{Per: marker.PerFlow}
+	for _, c := range []struct {
+		meters []marker.Meter
+		want   [marker.MaxChain]uint8
+	}{
+		{[]marker.Meter{keyed}, [3]uint8{0xff, 0xff, 0xff}},
+		{[]marker.Meter{reserved(9)}, [3]uint8{0, 0xff, 0xff}},
+		{[]marker.Meter{keyed, reserved(7), keyed}, [3]uint8{1, 0xff, 0xff}},
+		{[]marker.Meter{reserved(9), keyed, reserved(7)}, [3]uint8{2, 0, 0xff}},
+		{[]marker.Meter{reserved(8), reserved(9), reserved(7)}, [3]uint8{2, 0, 1}},
+	} {
+		var policy bpf.PolicerPolicy
+		classToKernel(&marker.Class{Meters: c.meters}, &policy, 3)
+		k := &policy.Class[3]
+		if k.Order != c.want || int(k.Chain) != len(c.meters) {
+			t.Errorf("%+v: order %v, %d meters, want %v", c.meters, k.Order, k.Chain, c.want)
+		}
+		for i := range c.meters {
+			if int(k.Meters[i].Position) != i {
+				t.Errorf("meter %d is told that it stands at %d", i, k.Meters[i].Position)
+			}
 		}
 	}
 }

@@ -105,7 +105,8 @@ func (m *Maps) WriteTable(g marker.Geometry, seeds marker.Seeds) error {
 	return put(m.Table, 0, &t)
 }
 
-// ReadTable reads the table's shape and seeds. Returns ErrLayout if another layout wrote them.
+// ReadTable reads the table's shape and seeds. Returns ErrLayout if another layout wrote them, or if the
+// maps are not of that shape.
 func (m *Maps) ReadTable() (marker.Geometry, marker.Seeds, error) {
 	var t bpf.PolicerTable
 	if err := get(m.Table, 0, &t); err != nil {
@@ -113,6 +114,10 @@ func (m *Maps) ReadTable() (marker.Geometry, marker.Seeds, error) {
 	}
 	if t.Layout != LayoutVersion {
 		return marker.Geometry{}, marker.Seeds{}, fmt.Errorf("%w: %d, not %d", ErrLayout, t.Layout, LayoutVersion)
+	}
+	if t.Sets != m.Buckets.MaxEntries() || uint64(t.Profiles)*2 != uint64(m.Profiles.MaxEntries()) {
+		return marker.Geometry{}, marker.Seeds{}, fmt.Errorf("%w: %d sets in a map of %d, twice %d profiles in one of %d",
+			ErrLayout, t.Sets, m.Buckets.MaxEntries(), t.Profiles, m.Profiles.MaxEntries())
 	}
 	g := marker.Geometry{Reserved: t.Reserved, Sets: t.Sets, Profiles: t.Profiles}
 	for i := range g.Stages {

@@ -65,13 +65,8 @@ func OpenPinned(dir string) (_ *Maps, err error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	g, _, err := m.ReadTable()
-	if err != nil {
+	if _, _, err := m.ReadTable(); err != nil {
 		return nil, err
-	}
-	if g.Sets != m.Buckets.MaxEntries() || uint64(g.Profiles)*2 != uint64(m.Profiles.MaxEntries()) {
-		return nil, fmt.Errorf("%w: %d sets in a map of %d, twice %d profiles in one of %d",
-			ErrLayout, g.Sets, m.Buckets.MaxEntries(), g.Profiles, m.Profiles.MaxEntries())
 	}
 	return m, nil
 }

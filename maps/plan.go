@@ -284,7 +284,11 @@ func (m *Maps) readPrefixes(parity uint32) ([]marker.PrefixSet, error) {
 	var sets []marker.PrefixSet
 	err := m.eachPrefix(parity, func(k *bpf.PolicerPrefixKey, profile uint32) {
 		number := int(k.Set&^(1<<prefixCopyShift)) >> prefixSetShift
-		if number == 0 || number > 2*marker.MaxRules || k.Length < 32 {
+		longest := uint32(32 + 32)
+		if k.Set&1 != 0 {
+			longest = 32 + 128
+		}
+		if number == 0 || number > 2*marker.MaxRules || k.Length < 32 || k.Length > longest {
 			return // nobody asks for it
 		}
 		for len(sets) < number {
