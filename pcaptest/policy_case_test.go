@@ -98,19 +98,19 @@ func (r *caseRun) kernel(plan *marker.Plan) *caseKernel {
 		r.loaded = k
 	}
 	clear(k.table)
-	plan.Generation = k.generation
 	maps := k.Program.Maps
+	errs := []error{}
+	if k.plan != plan { // it may be there from the case before
+		plan.Generation = k.generation
+		errs = append(errs, maps.WritePlan(plan), maps.Switch(plan.Generation, 0))
+	}
 	none := make([][]byte, ebpf.MustPossibleCPU())
 	for cpu := range none {
 		none[cpu] = make([]byte, maps.PortStats.ValueSize())
 	}
-	for _, err := range []error{
-		maps.WritePlan(plan), maps.Switch(plan.Generation, 0),
-		maps.ClearStats(plan, &marker.Plan{}), maps.PortStats.Put(uint32(0), none),
-	} {
-		if err != nil {
-			r.Fatal(err)
-		}
+	errs = append(errs, maps.ClearStats(plan, &marker.Plan{}), maps.PortStats.Put(uint32(0), none))
+	if err := errors.Join(errs...); err != nil {
+		r.Fatal(err)
 	}
 	k.plan = plan
 	return k
@@ -149,7 +149,7 @@ func (r *caseRun) run(c *policyCase) error {
 		lapsed := deadline != 0 && s.now >= deadline
 		if s.apply != 0 {
 			if deadline != 0 && !lapsed {
-				m.Confirm()
+				m.Confirm(s.now)
 				if err := k.changer.Confirm(s.now); err != nil {
 					return err
 				}
