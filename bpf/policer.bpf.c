@@ -110,7 +110,8 @@ static always_inline int act(struct __sk_buff *skb, const struct packet *p, cons
 		skb->mark = a->mark;
 	if (a->verbs & VERB_PRIORITY)
 		skb->priority = a->priority;
-	if (a->verbs & (VERB_DSCP | VERB_CE) && remark(skb, p, action_tos(a, p->tos)))
+	if (a->verbs & (VERB_DSCP | VERB_CE) && p->family != FAMILY_NONE &&
+	    remark(skb, p, action_tos(a, p->tos)))
 		return TC_ACT_SHOT; /* a packet that cannot be marked is not let through unmarked */
 	return TC_ACT_UNSPEC;
 }
@@ -222,8 +223,36 @@ static long settle_set(u64 i, void *ctx)
 	}
 	for (u32 at = 0; at < SET_SLOTS; at++)
 		if ((u8)(s->slots[0].tags >> 8 * at))
-			slot_settle(&s->slots[at], s->slots[at].profile, settling->generation,
-				    settling->now);
+			slot_settle(&s->slots[at], NO_PROFILE, settling->generation, settling->now);
+	set_unlock(s);
+	return 0;
+}
+
+/*
+ * Before a change: makes the overflow bucket, full by the policy in force, of a profile whose bursts change.
+ * A new key then starts with what it would have if it had been forgotten, full, before the change.
+ */
+static long prepare_set(u64 i, void *ctx)
+{
+	struct settling *settling = ctx;
+	u32 index = settling->from + i, profile;
+	struct table *t = table_get();
+	struct set *s = set_at(index);
+	struct profile *old, *new;
+
+	if (!s || !t || !t->profiles || index < t->reserved)
+		return 1;
+	profile = (index - t->reserved) % t->profiles;
+	old = profile_at(t, profile, settling->generation);
+	new = profile_at(t, profile, settling->generation + 1);
+	if (!old || !new || old->gone || new->gone || old->overflow != index || !old->id ||
+	    old->id != new->id || (old->cbs == new->cbs && old->xbs == new->xbs))
+		return 0;
+	if (!set_lock(s, index)) {
+		settling->busy++;
+		return 0;
+	}
+	reserved_slot(s, old, old->id, profile, settling->generation, settling->now);
 	set_unlock(s);
 	return 0;
 }
@@ -236,7 +265,10 @@ int settle(struct __sk_buff *skb)
 
 	if (!policy_in_force(settling.now, &copy, &settling.generation))
 		return TC_ACT_SHOT;
-	bpf_loop(skb->cb[SETTLE_COUNT], settle_set, &settling, 0);
+	if (skb->cb[SETTLE_PREPARE])
+		bpf_loop(skb->cb[SETTLE_COUNT], prepare_set, &settling, 0);
+	else
+		bpf_loop(skb->cb[SETTLE_COUNT], settle_set, &settling, 0);
 	skb->cb[SETTLE_COUNT] = settling.busy;
 	return TC_ACT_UNSPEC;
 }

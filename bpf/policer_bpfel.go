@@ -189,12 +189,15 @@ type PolicerProfile struct {
 	Xbs      uint64
 	C_fill   uint64
 	X_fill   uint64
+	Id       uint64
 	Overflow uint32
+	Moved    uint32
 	Meter    uint8
 	Aware    uint8
 	Coupling uint8
 	Gone     uint8
 	Name     [32]uint8
+	_        [4]byte
 }
 
 type PolicerReplayIn uint32
@@ -327,8 +330,9 @@ type PolicerSet struct {
 type PolicerSettleIn uint32
 
 const (
-	PolicerSettleInSETTLE_FROM  PolicerSettleIn = 0
-	PolicerSettleInSETTLE_COUNT PolicerSettleIn = 1
+	PolicerSettleInSETTLE_FROM    PolicerSettleIn = 0
+	PolicerSettleInSETTLE_COUNT   PolicerSettleIn = 1
+	PolicerSettleInSETTLE_PREPARE PolicerSettleIn = 2
 )
 
 type PolicerSlot struct {

@@ -163,6 +163,10 @@ func (c *Changer) apply(plan *marker.Plan, now uint64, deadline func() (uint64, 
 		return err
 	}
 	step("cleared")
+	if err := c.prepareOverflow(plan.Geometry, now); err != nil {
+		return err
+	}
+	step("prepared")
 	until, err := deadline()
 	if err != nil {
 		return err

@@ -25,10 +25,12 @@ func (m *Maps) WritePlan(p *marker.Plan) error {
 	if err := m.writePrefixes(p, parity); err != nil {
 		return err
 	}
+	ids := p.OverflowIDs()
 	for i := range p.Geometry.Profiles {
 		profile := bpf.PolicerProfile{Gone: 1}
 		if int(i) < len(p.Profiles) {
 			profile = profileToKernel(&p.Profiles[i])
+			profile.Id = ids[i]
 		}
 		if err := put(m.Profiles, parity*p.Geometry.Profiles+i, &profile); err != nil {
 			return err
@@ -199,6 +201,7 @@ func profileToKernel(p *marker.Profile) bpf.PolicerProfile {
 	k := bpf.PolicerProfile{
 		Cir: p.CIR, Xir: p.XIR, Cbs: p.CBS, Xbs: p.XBS, C_fill: p.CFill, X_fill: p.XFill, Overflow: p.Overflow,
 		Meter: uint8(p.Meter), Aware: flag(p.Aware), Coupling: flag(p.Coupling), Gone: flag(p.Gone),
+		Moved: p.Moved,
 	}
 	copy(k.Name[:len(k.Name)-1], p.Name)
 	return k
@@ -207,7 +210,7 @@ func profileToKernel(p *marker.Profile) bpf.PolicerProfile {
 func profileFromKernel(k *bpf.PolicerProfile) marker.Profile {
 	return marker.Profile{
 		CIR: k.Cir, XIR: k.Xir, CBS: k.Cbs, XBS: k.Xbs, CFill: k.C_fill, XFill: k.X_fill, Overflow: k.Overflow,
-		Meter: marker.MeterType(k.Meter), Aware: k.Aware != 0, Coupling: k.Coupling != 0, Gone: k.Gone != 0,
+		Meter: marker.MeterType(k.Meter), Aware: k.Aware != 0, Coupling: k.Coupling != 0, Gone: k.Gone != 0, Moved: k.Moved,
 		Name: text(k.Name[:]),
 	}
 }

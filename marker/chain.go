@@ -29,7 +29,8 @@ func (m *Mirror) judge(meter *Meter, ch *chain, i int) {
 		m.table.reserved(h.set, p, meter.ID[0], h.profile, ch.generation, ch.now)
 	}
 	if slot.Generation != ch.generation || slot.Profile != h.profile {
-		p = m.generations.profile(h.profile, m.generations.settle(slot, h.profile, ch.generation, ch.now))
+		m.generations.settle(slot, h.profile, ch.generation, ch.now)
+		p = m.generations.profile(slot.Profile, slot.Generation)
 	}
 	if p.Refill(&slot.Bucket, ch.now) {
 		ch.clockBack++
@@ -48,7 +49,7 @@ func (m *Mirror) judge(meter *Meter, ch *chain, i int) {
 func (m *Mirror) pay(ch *chain, i int) {
 	slot := ch.slot[i]
 	if ch.color != Red {
-		p := m.generations.profile(ch.held[i].profile, newer(slot.Generation, ch.generation))
+		p := m.generations.profile(slot.Profile, slot.Generation)
 		p.Spend(&slot.Bucket, ch.nanobytes, ch.colors[i])
 	}
 	slot.Packets[ch.color] += uint64(ch.packets)

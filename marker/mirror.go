@@ -107,7 +107,7 @@ func act(f *Frame, p *packet, a *Action) bool {
 	if a.Verbs&VerbPriority != 0 {
 		f.Priority = a.Priority
 	}
-	if a.Verbs&(VerbDSCP|VerbCE) != 0 {
+	if a.Verbs&(VerbDSCP|VerbCE) != 0 && p.family != FamilyNone {
 		remark(f, p, actionTOS(a, p.tos))
 	}
 	return false

@@ -265,6 +265,9 @@ func (p *Plan) Check() error {
 			if err := profile(e.Profile, s.Name); err != nil {
 				return err
 			}
+			if e.Profile != NoProfile && p.Profiles[e.Profile].Overflow != g.OverflowSet(0, e.Profile) {
+				return fmt.Errorf("%w: %s: profile %d is not of a first meter", ErrPlan, s.Name, e.Profile)
+			}
 		}
 	}
 	for i := range p.Profiles {
@@ -277,6 +280,7 @@ func (p *Plan) Check() error {
 			return fmt.Errorf("%w: profile %d: overflow set %d is not its own", ErrPlan, i, set)
 		}
 	}
+	families := map[uint32]uint16{}
 	for _, c := range p.Classes {
 		if len(c.Meters) == 0 || len(c.Meters) > MaxChain {
 			return fmt.Errorf("%w: class %s: %d meters: from 1 to %d", ErrPlan, c.Name, len(c.Meters), MaxChain)
@@ -296,9 +300,13 @@ func (p *Plan) Check() error {
 			return fmt.Errorf("%w: class %s: no counters %d", ErrPlan, c.Name, c.Stats)
 		}
 		for i, m := range c.Meters {
-			if m.Profile == NoProfile || int(m.Profile) >= len(p.Profiles) {
+			if m.Profile == NoProfile || int(m.Profile) >= len(p.Profiles) || p.Profiles[m.Profile].Gone {
 				return fmt.Errorf("%w: class %s: no profile %d", ErrPlan, c.Name, m.Profile)
 			}
+			if family, ok := families[m.Profile]; ok && family != m.Family {
+				return fmt.Errorf("%w: class %s: profile %d is of other buckets too", ErrPlan, c.Name, m.Profile)
+			}
+			families[m.Profile] = m.Family
 			if m.Per >= PerClass && m.Reserved != g.ReservedSet(m.Profile) {
 				return fmt.Errorf("%w: class %s: set %d is not reserved for profile %d", ErrPlan, c.Name, m.Reserved, m.Profile)
 			}
@@ -313,6 +321,33 @@ func (p *Plan) Check() error {
 		}
 	}
 	return nil
+}
+
+// OverflowIDs returns, for each profile, the last word of its overflow bucket's key; 0 where it has none.
+func (p *Plan) OverflowIDs() []uint64 {
+	ids := make([]uint64, len(p.Profiles))
+	for i := range p.Classes {
+		for _, m := range p.Classes[i].Meters {
+			if m.Per < PerClass {
+				ids[m.Profile] = m.ID[0]
+			}
+		}
+	}
+	for i := range p.Rules {
+		r := &p.Rules[i]
+		first := &p.Classes[r.Class].Meters[0]
+		for _, set := range []uint32{r.SrcSet, r.DstSet} {
+			if set == 0 || first.Per >= PerClass {
+				continue
+			}
+			for _, e := range p.Sets[set-1].Entries {
+				if e.Profile != NoProfile {
+					ids[e.Profile] = first.ID[0]
+				}
+			}
+		}
+	}
+	return ids
 }
 
 // LockOrder returns the positions of a class's meters with a reserved set, by ascending set.

@@ -68,6 +68,7 @@ type Profile struct {
 	Aware        bool
 	Coupling     bool
 	Gone         bool   // no packet will ask for its buckets again
+	Moved        uint32 // where it is Gone: 1 + the profile that its buckets go on with; 0 none
 	Name         string // of the policy's profile, for people
 }
 

@@ -64,37 +64,45 @@ func clampTo(b *Bucket, p *Profile) {
 // bring brings a bucket from one generation to a later one, at most two on: Apply settles all buckets, so
 // none is further behind. A profile keeps its number as long as its buckets live; one that is gone earns
 // nothing and leaves them as they were, in case a deadline brings it back.
-func (g *generations) bring(b *Bucket, profile, from, to uint32) {
+func (g *generations) bring(b *Bucket, profile, from, to uint32) uint32 {
 	for i := 0; i < 2 && int32(to-from) > 0; i, from = i+1, from+1 {
 		was, is := g.profile(profile, from), g.profile(profile, from+1)
 		if !was.Gone {
 			was.Refill(b, g.since(from+1))
 		}
+		if is.Gone && is.Moved != 0 {
+			profile = is.Moved - 1
+			is = g.profile(profile, from+1)
+		}
 		if !is.Gone {
 			clampTo(b, is)
 		}
 	}
+	return profile
 }
 
 // settle brings a slot to a generation and a profile: within a generation an address may move to another
 // one (its prefix set says so), as of now. It returns the generation that counts: the slot's own, where it
 // is the newer.
-func (g *generations) settle(slot *Slot, profile, generation uint32, now uint64) uint32 {
+func (g *generations) settle(slot *Slot, profile, generation uint32, now uint64) {
 	if int32(generation-slot.Generation) > 0 {
-		g.bring(&slot.Bucket, slot.Profile, slot.Generation, generation)
+		slot.Profile = g.bring(&slot.Bucket, slot.Profile, slot.Generation, generation)
 		slot.Generation = generation
 	}
 	generation = slot.Generation
-	if slot.Profile == profile {
-		return generation
+	if profile == NoProfile || slot.Profile == profile {
+		return
 	}
 	was, is := g.profile(slot.Profile, generation), g.profile(profile, generation)
-	if !was.Gone {
+	if is.Gone {
+		return
+	}
+	// What the key earned since the change, it earned by the profile that it has now.
+	if !was.Gone && slot.Bucket.Last > g.since(generation) {
 		was.Refill(&slot.Bucket, now)
 	}
 	clampTo(&slot.Bucket, is)
 	slot.Profile = profile
-	return generation
 }
 
 // Apply changes the policy at now (ns): plan takes over from the one in force, and every bucket is
@@ -112,12 +120,28 @@ func (m *Mirror) Apply(plan *Plan, now, deadline uint64) error {
 	old, _, generation := m.generations.inForce(now)
 	m.clearStats(plan, old)
 	plan.Generation, plan.Since = generation+1, now
+	m.prepareOverflow(old, plan, generation, now)
 	parity := plan.Generation & 1
 	m.generations.plans[parity], m.generations.prefixes[parity] = plan, newPrefixTables(plan.Sets)
 	m.generations.active, m.generations.deadline = parity, deadline
 	m.plan = plan
 	m.settleAll(now)
 	return nil
+}
+
+// prepareOverflow makes the overflow buckets, full by the old plan, of profiles whose bursts change: a new
+// key then starts with what it would have if it had been forgotten, full, before the change.
+func (m *Mirror) prepareOverflow(old, plan *Plan, generation uint32, now uint64) {
+	before, after := old.OverflowIDs(), plan.OverflowIDs()
+	for i, id := range before {
+		if id == 0 || i >= len(after) || after[i] != id {
+			continue
+		}
+		was, is := &old.Profiles[i], &plan.Profiles[i]
+		if was.CBS != is.CBS || was.XBS != is.XBS {
+			m.table.reserved(was.Overflow, was, id, uint32(i), generation, now)
+		}
+	}
 }
 
 // clearStats sets the counters of classes to 0 that the new plan has and the old one had not.
@@ -133,8 +157,15 @@ func (m *Mirror) clearStats(plan, old *Plan) {
 	}
 }
 
-// Confirm lifts the deadline of the last Apply.
-func (m *Mirror) Confirm() { m.generations.deadline = 0 }
+// Confirm lifts the deadline of the last Apply, and reports whether there was one that had not passed at now
+// (ns).
+func (m *Mirror) Confirm(now uint64) bool {
+	pending := m.generations.deadline > now
+	if pending {
+		m.generations.deadline = 0
+	}
+	return pending
+}
 
 // settleAll settles all buckets to the policy in force at now.
 func (m *Mirror) settleAll(now uint64) {
@@ -143,7 +174,7 @@ func (m *Mirror) settleAll(now uint64) {
 		s := &m.table.sets[i]
 		for at := range s {
 			if s.Tag(at) != 0 {
-				m.generations.settle(&s[at], s[at].Profile, generation, now)
+				m.generations.settle(&s[at], NoProfile, generation, now)
 			}
 		}
 	}

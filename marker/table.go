@@ -46,8 +46,8 @@ func (s *Set) find(k *Key, tag uint8) int {
 }
 
 // room is a set's room at now: bit i, slot i is empty; bit 4 + i, it is taken but forgettable: brought to
-// this generation and refilled to now, it holds every one of its bursts in full, or nobody will ask for it
-// again.
+// this generation and refilled to now, it holds every one of its bursts in full; or its profile is gone, and
+// no deadline can bring it back.
 func (m *Mirror) room(s *Set, now uint64, generation uint32) (room uint32) {
 	for i := range s {
 		if s.Tag(i) == 0 {
@@ -56,10 +56,14 @@ func (m *Mirror) room(s *Set, now uint64, generation uint32) (room uint32) {
 		}
 		slot := &s[i]
 		b := slot.Bucket
-		m.generations.bring(&b, slot.Profile, slot.Generation, generation)
-		p := m.generations.profile(slot.Profile, newer(slot.Generation, generation))
-		p.Refill(&b, now)
-		if p.Gone || p.Full(&b) {
+		profile := m.generations.bring(&b, slot.Profile, slot.Generation, generation)
+		p := m.generations.profile(profile, newer(slot.Generation, generation))
+		full := m.generations.deadline == 0
+		if !p.Gone {
+			p.Refill(&b, now)
+			full = p.Full(&b)
+		}
+		if full {
 			room |= 1 << (SetSlots + i)
 		}
 	}

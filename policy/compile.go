@@ -198,8 +198,8 @@ func (c *compiler) put(number uint32, profile marker.Profile) {
 	c.plan.Profiles[number] = profile
 }
 
-// keepLines keeps the profiles that lines of files gave before and give no more: their keys still have
-// buckets that earn by them, until a packet brings them to the profile they have now.
+// keepLines hands the buckets of profiles that lines of files gave before, and give no more, to the meter's
+// own profile, until a packet brings them to the profile they have now.
 func (c *compiler) keepLines(prev *marker.Plan) {
 	if prev == nil {
 		return
@@ -208,8 +208,8 @@ func (c *compiler) keepLines(prev *marker.Plan) {
 		if _, taken := c.numbers.profiles.given[id]; taken || id.line == "" {
 			continue
 		}
-		if _, alive := c.numbers.profiles.given[profileID{bucketID: id.bucketID}]; alive {
-			c.put(number, prev.Profiles[number])
+		if own, alive := c.numbers.profiles.given[profileID{bucketID: id.bucketID}]; alive {
+			c.put(number, marker.Profile{Gone: true, Moved: own + 1, Overflow: prev.Profiles[number].Overflow})
 		}
 	}
 }

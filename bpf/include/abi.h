@@ -132,7 +132,9 @@ struct profile {
 	u64 xbs;      /* nanobytes */
 	u64 c_fill;   /* ns after which C is full without multiplying (with E: srtcm, coupled) */
 	u64 x_fill;   /* ns after which the second bucket is */
+	u64 id;	      /* word[4] of the overflow bucket's key; 0: it has none */
 	u32 overflow; /* reserved set of the overflow bucket */
+	u32 moved;    /* of one that is gone: 1 + the profile its buckets go on with; 0 none */
 	u8 meter;     /* enum meter_type */
 	u8 aware;     /* 1: looks at the arrival colour */
 	u8 coupling;  /* 1: E also gets what C cannot hold (rfc4115) */
@@ -296,6 +298,8 @@ enum replay_in {
 enum settle_in {
 	SETTLE_FROM = 0,
 	SETTLE_COUNT = 1,
+	SETTLE_PREPARE =
+		2, /* 1: the next policy, of which nothing is in force yet; see prepare_set */
 };
 enum replay_link {
 	LINK_ETHERNET = 0,
@@ -329,7 +333,7 @@ _Static_assert(sizeof(struct slot) == 128, "slot: two cache lines");
 _Static_assert(__builtin_offsetof(struct slot, bucket) == 48, "slot.bucket");
 _Static_assert(__builtin_offsetof(struct slot, profile) == 120, "slot.profile");
 _Static_assert(sizeof(struct set) == 512, "set");
-_Static_assert(sizeof(struct profile) == 88, "profile");
+_Static_assert(sizeof(struct profile) == 104, "profile");
 _Static_assert(sizeof(struct meter) == 112, "meter");
 _Static_assert(sizeof(struct action) == 16, "action");
 _Static_assert(sizeof(struct class) == 480, "class");

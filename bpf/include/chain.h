@@ -155,8 +155,8 @@ static always_inline struct slot *chain_bring(const struct table *t, const struc
 	if (h->left != NO_SET || m->per >= PER_CLASS)
 		reserved_slot(s, p, m->id[0], h->profile, ch->generation, ch->now);
 	if (slot->generation != ch->generation || slot->profile != h->profile) {
-		p = profile_at(t, h->profile,
-			       slot_settle(slot, h->profile, ch->generation, ch->now));
+		slot_settle(slot, h->profile, ch->generation, ch->now);
+		p = profile_at(t, slot->profile, slot->generation);
 		if (!p)
 			return NULL;
 	}
@@ -226,7 +226,7 @@ __noinline int chain_pay(struct chain *ch, u32 i)
 	if (!s)
 		return 0;
 	slot = set_slot(s, ch->held[i].slot);
-	p = profile_at(t, ch->held[i].profile, newer(slot->generation, ch->generation));
+	p = profile_at(t, slot->profile, slot->generation);
 	if (p && ch->color != RED)
 		meter_spend(p, &slot->bucket, ch->nanobytes, ch->colors[i]);
 	chain_count(slot, ch);

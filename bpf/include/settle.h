@@ -38,63 +38,73 @@ static always_inline void bucket_clamp(struct bucket *b, const struct profile *p
 
 /*
  * Brings a bucket from one generation to a later one, at most two on: apply settles all buckets, so none
- * is further behind. A profile keeps its number as long as its buckets live; one that is gone earns nothing
- * and leaves them as they were, in case a deadline brings it back. Returns 1.
+ * is further behind. A profile keeps its number as long as its buckets live. One that is gone hands them to
+ * another, or earns nothing and leaves them as they were, in case a deadline brings it back. Returns the
+ * profile that the bucket has then.
  */
-__noinline int bucket_bring(struct bucket *b, u32 profile, u32 from, u32 to)
+__noinline u32 bucket_bring(struct bucket *b, u32 profile, u32 from, u32 to)
 {
 	u32 zero = 0, index;
 	struct table *t = bpf_map_lookup_elem(&table_map, &zero);
 	struct profile *old, *new;
 
 	if (!b || !t)
-		return 0;
+		return profile;
 	for (int i = 0; i < 2 && (int)(to - from) > 0; i++, from++) {
 		index = profile + (from & 1) * t->profiles;
 		old = bpf_map_lookup_elem(&profiles, &index);
 		index = profile + (~from & 1) * t->profiles;
 		new = bpf_map_lookup_elem(&profiles, &index);
 		if (!old || !new)
-			return 0;
+			return profile;
 		if (!old->gone)
 			meter_refill(old, b, generation_since(from + 1));
+		if (new->gone &&new->moved) {
+			profile = new->moved - 1;
+			index = profile + (~from & 1) * t->profiles;
+			new = bpf_map_lookup_elem(&profiles, &index);
+			if (!new)
+				return profile;
+		}
 		if (!new->gone)
 			bucket_clamp(b, new);
 	}
-	return 1;
+	return profile;
 }
 
 /*
  * Brings a slot to a generation and a profile: within a generation an address may move to another one
- * (its prefix set says so), as of now. Returns the generation that counts: the slot's own, where it is
- * the newer.
+ * (its prefix set says so), as of now. NO_PROFILE: the slot's own. What counts afterwards is the slot's
+ * profile and generation: they are not the packet's where the slot's generation is newer. Returns 1.
  */
-__noinline u32 slot_settle(struct slot *slot, u32 profile, u32 generation, u64 now)
+__noinline int slot_settle(struct slot *slot, u32 profile, u32 generation, u64 now)
 {
 	u32 zero = 0, index;
 	struct table *t = bpf_map_lookup_elem(&table_map, &zero);
 	struct profile *old, *new;
 
 	if (!slot || !t)
-		return generation;
+		return 0;
 	if ((int)(generation - slot->generation) > 0) {
-		bucket_bring(&slot->bucket, slot->profile, slot->generation, generation);
+		slot->profile =
+			bucket_bring(&slot->bucket, slot->profile, slot->generation, generation);
 		slot->generation = generation;
 	}
 	generation = slot->generation;
-	if (slot->profile == profile)
-		return generation;
+	if (profile == NO_PROFILE || slot->profile == profile)
+		return 1;
 	index = slot->profile + (generation & 1) * t->profiles;
 	old = bpf_map_lookup_elem(&profiles, &index);
 	index = profile + (generation & 1) * t->profiles;
 	new = bpf_map_lookup_elem(&profiles, &index);
-	if (!old || !new)
-		return generation;
-	if (!old->gone)
+	if (!old || !new || new->gone)
+		return 1;
+	/* What the key earned since the change, it earned by the profile that it has now. */
+	if (!old->gone && slot->bucket.last > generation_since(generation))
 		meter_refill(old, &slot->bucket, now);
 	bucket_clamp(&slot->bucket, new);
 	slot->profile = profile;
-	return generation;
+	return 1;
 }
 
 #endif

@@ -128,18 +128,20 @@ static always_inline struct table *table_get(void)
 
 /*
  * A set's room at now: bit i, slot i is empty; bit 4 + i, it is taken but forgettable: brought to this
- * generation and refilled to now, it holds every one of its bursts in full, or nobody will ask for it
- * again. A function of its own, so that the verifier walks its paths once.
+ * generation and refilled to now, it holds every one of its bursts in full; or its profile is gone, and
+ * no deadline can bring it back. A function of its own, so that the verifier walks its paths once.
  */
 __noinline u32 set_room(const struct set *s, u64 now, u32 generation)
 {
+	struct control *control;
 	struct table *t = table_get();
+	u32 room = 0, zero = 0, profile;
 	const struct slot *slot;
 	struct profile *p;
 	struct bucket b;
-	u32 room = 0;
 
-	if (!s || !t)
+	control = bpf_map_lookup_elem(&control_map, &zero);
+	if (!s || !t || !control)
 		return 0;
 	for (u32 i = 0; i < SET_SLOTS; i++) {
 		slot = &s->slots[i];
@@ -148,12 +150,13 @@ __noinline u32 set_room(const struct set *s, u64 now, u32 generation)
 			continue;
 		}
 		b = slot->bucket;
-		bucket_bring(&b, slot->profile, slot->generation, generation);
-		p = profile_at(t, slot->profile, newer(slot->generation, generation));
+		profile = bucket_bring(&b, slot->profile, slot->generation, generation);
+		p = profile_at(t, profile, newer(slot->generation, generation));
 		if (!p)
 			continue;
-		meter_refill(p, &b, now);
-		if (p->gone || meter_full(p, &b))
+		if (!p->gone)
+			meter_refill(p, &b, now);
+		if (p->gone ? !(control->word >> 1) : meter_full(p, &b))
 			room |= 1 << (SET_SLOTS + i);
 	}
 	return room;
