@@ -81,6 +81,7 @@ func (a *Attachment) Confirm() error {
 	if err != nil {
 		return err
 	}
+	step("confirmed")
 	// A packet may have met the policy before already, if the deadline passed meanwhile: then that stays.
 	if now, err = Now(); err != nil || now < deadline {
 		return err

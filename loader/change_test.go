@@ -146,6 +146,21 @@ func TestChange(t *testing.T) {
 	}
 }
 
+// A confirmation that the deadline overtakes is none.
+func TestConfirmOvertaken(t *testing.T) {
+	lab := newLab(t, netlab.Options{})
+	a := attachPolicy(t, lab, TCX, policyA)
+	change(t, a, time.Second, policyB)
+	_, pending := inForce(t, a)
+	step = func(string) { time.Sleep(pending) }
+	defer func() { step = func(string) {} }()
+	wantError(t, "confirm", a.Confirm(), ErrNotPending, "deadline passed")
+	if now, pending := inForce(t, a); rate(now) != 1000 || pending != 0 {
+		t.Errorf("in force: rate %d, pending %v", rate(now), pending)
+	}
+	wantArrived(t, "past the deadline", lab, greenA, 5)
+}
+
 // What is not to be leaves the policy as it was.
 func TestChangeRefused(t *testing.T) {
 	lab := newLab(t, netlab.Options{})
