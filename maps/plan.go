@@ -242,8 +242,8 @@ func (m *Maps) writePrefixes(p *marker.Plan, parity uint32) error {
 	if err := m.eachPrefix(parity, func(k *bpf.PolicerPrefixKey, _ uint32) { stale = append(stale, *k) }); err != nil {
 		return err
 	}
-	for _, k := range stale {
-		if err := m.Prefixes.Delete(&k); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+	for batch := range slices.Chunk(stale, prefixBatch) {
+		if _, err := m.Prefixes.BatchDelete(batch, nil); err != nil {
 			return fmt.Errorf("clear map %s: %w", m.Prefixes, err)
 		}
 	}
@@ -268,18 +268,22 @@ func (m *Maps) writePrefixes(p *marker.Plan, parity uint32) error {
 
 // eachPrefix calls f for each prefix of a copy.
 func (m *Maps) eachPrefix(parity uint32, f func(k *bpf.PolicerPrefixKey, profile uint32)) error {
-	var k bpf.PolicerPrefixKey
-	var profile uint32
-	entries := m.Prefixes.Iterate()
-	for entries.Next(&k, &profile) {
-		if k.Set>>prefixCopyShift == parity {
-			f(&k, profile)
+	keys, values := make([]bpf.PolicerPrefixKey, prefixBatch), make([]uint32, prefixBatch)
+	var cursor ebpf.MapBatchCursor
+	for {
+		n, err := m.Prefixes.BatchLookup(&cursor, keys, values, nil)
+		for i := range n {
+			if keys[i].Set>>prefixCopyShift == parity {
+				f(&keys[i], values[i])
+			}
+		}
+		switch {
+		case errors.Is(err, ebpf.ErrKeyNotExist): // that was all
+			return nil
+		case err != nil:
+			return fmt.Errorf("read map %s: %w", m.Prefixes, err)
 		}
 	}
-	if err := entries.Err(); err != nil {
-		return fmt.Errorf("read map %s: %w", m.Prefixes, err)
-	}
-	return nil
 }
 
 // readPrefixes reads a copy's prefix sets, sorted.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -256,4 +257,31 @@ func TestWriteOverAnything(t *testing.T) {
 	write(t, m, second)
 	wantCopy(t, "the next", m, second)
 	wantCopy(t, "the one before", m, first)
+}
+
+// More prefixes than one system call takes, in both copies, and fewer afterwards.
+func TestManyPrefixes(t *testing.T) {
+	plan := planOf(t, plain, nil)
+	many := func(n int) *marker.Plan {
+		next := *plan
+		next.Generation++
+		next.Sets = []marker.PrefixSet{{Name: "set 1"}}
+		for i := range n {
+			address := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
+			next.Sets[0].Entries = append(next.Sets[0].Entries, marker.PrefixEntry{Prefix: netip.PrefixFrom(address, 32), Profile: marker.NoProfile})
+		}
+		plan = &next
+		return plan
+	}
+	m := newMaps(t, plan)
+	var before *marker.Plan
+	for _, n := range []int{2*prefixBatch + 7, prefixBatch, 3 * prefixBatch, 5} {
+		next := many(n)
+		write(t, m, next)
+		wantCopy(t, fmt.Sprintf("%d prefixes", n), m, next)
+		if before != nil {
+			wantCopy(t, fmt.Sprintf("the copy beside %d prefixes", n), m, before)
+		}
+		before = next
+	}
 }
