@@ -163,7 +163,7 @@ func (f *frozen) generations() (all []uint32) {
 // A change that is cut short, at any of its steps, leaves the old policy or the new one; the next change
 // finishes the work, and no bucket got more or less than its policies gave it.
 func TestApplyCutShort(t *testing.T) {
-	steps := []string{"waited", "settled", "renumbered", "reinstated", "written", "cleared", "switched", "waited again"}
+	steps := []string{"waited", "settled", "renumbered", "reinstated", "written", "cleared", "prepared", "switched", "waited again"}
 	const (
 		never  = iota // confirmed, or with no deadline
 		lapsed        // the change before was not confirmed

@@ -137,7 +137,7 @@ func testChangeKilled(t *testing.T, m Mechanism) {
 		}
 	}
 	for _, lapsed := range []bool{false, true} {
-		for _, last := range []string{"waited", "settled", "renumbered", "reinstated", "written", "cleared", "switched", "waited again"} {
+		for _, last := range []string{"waited", "settled", "renumbered", "reinstated", "written", "cleared", "prepared", "switched", "waited again"} {
 			if !lapsed && strings.HasPrefix(last, "re") {
 				continue
 			}
