@@ -223,7 +223,7 @@ static long settle_set(u64 i, void *ctx)
 	}
 	for (u32 at = 0; at < SET_SLOTS; at++)
 		if ((u8)(s->slots[0].tags >> 8 * at))
-			slot_settle(&s->slots[at], NO_PROFILE, settling->generation, settling->now);
+			slot_settle(&s->slots[at], NO_PROFILE, settling->generation);
 	set_unlock(s);
 	return 0;
 }
@@ -245,8 +245,8 @@ static long prepare_set(u64 i, void *ctx)
 	profile = (index - t->reserved) % t->profiles;
 	old = profile_at(t, profile, settling->generation);
 	new = profile_at(t, profile, settling->generation + 1);
-	if (!old || !new || old->gone || new->gone || old->overflow != index || !old->id ||
-	    old->id != new->id || (old->cbs == new->cbs && old->xbs == new->xbs))
+	if (!old || !new || old->gone || new->gone || old->overflow != index || !old->keyed ||
+	    !new->keyed || old->id != new->id || (old->cbs == new->cbs && old->xbs == new->xbs))
 		return 0;
 	if (!set_lock(s, index)) {
 		settling->busy++;

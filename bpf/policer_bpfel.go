@@ -196,7 +196,8 @@ type PolicerProfile struct {
 	Aware    uint8
 	Coupling uint8
 	Gone     uint8
-	Name     [32]uint8
+	Keyed    uint8
+	Name     [31]uint8
 	_        [4]byte
 }
 

@@ -25,12 +25,12 @@ func (m *Maps) WritePlan(p *marker.Plan) error {
 	if err := m.writePrefixes(p, parity); err != nil {
 		return err
 	}
-	ids := p.OverflowIDs()
+	ids, keyed := p.OverflowIDs()
 	for i := range p.Geometry.Profiles {
 		profile := bpf.PolicerProfile{Gone: 1}
 		if int(i) < len(p.Profiles) {
 			profile = profileToKernel(&p.Profiles[i])
-			profile.Id = ids[i]
+			profile.Id, profile.Keyed = ids[i], flag(keyed[i])
 		}
 		if err := put(m.Profiles, parity*p.Geometry.Profiles+i, &profile); err != nil {
 			return err

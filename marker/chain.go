@@ -29,7 +29,7 @@ func (m *Mirror) judge(meter *Meter, ch *chain, i int) {
 		m.table.reserved(h.set, p, meter.ID[0], h.profile, ch.generation, ch.now)
 	}
 	if slot.Generation != ch.generation || slot.Profile != h.profile {
-		m.generations.settle(slot, h.profile, ch.generation, ch.now)
+		m.generations.settle(slot, h.profile, ch.generation)
 		p = m.generations.profile(slot.Profile, slot.Generation)
 	}
 	if p.Refill(&slot.Bucket, ch.now) {

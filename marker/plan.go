@@ -320,16 +320,44 @@ func (p *Plan) Check() error {
 			}
 		}
 	}
+	for i := range p.Rules {
+		if err := p.checkLines(&p.Rules[i]); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-// OverflowIDs returns, for each profile, the last word of its overflow bucket's key; 0 where it has none.
-func (p *Plan) OverflowIDs() []uint64 {
-	ids := make([]uint64, len(p.Profiles))
+// checkLines holds the rule's prefix sets to the buckets of their class: where lines bring profiles, no two of
+// them may share a bucket.
+func (p *Plan) checkLines(r *Rule) error {
+	first := &p.Classes[r.Class].Meters[0]
+	for per, set := range map[Per]uint32{PerSrc: r.SrcSet, PerDst: r.DstSet} {
+		if set == 0 {
+			continue
+		}
+		for _, e := range p.Sets[set-1].Entries {
+			version := 0
+			if e.Prefix.Addr().Is6() {
+				version = 1
+			}
+			narrow := first.Per == PerFlow || first.Per == per && int(first.Prefix[version]) >= e.Prefix.Bits()
+			if e.Profile != NoProfile && !narrow {
+				return fmt.Errorf("%w: class %s: %v brings a profile, but shares a bucket with others", ErrPlan, p.Classes[r.Class].Name, e.Prefix)
+			}
+		}
+	}
+	return nil
+}
+
+// OverflowIDs returns, for each profile, the last word of its overflow bucket's key, and whether it has one: its
+// buckets are keyed.
+func (p *Plan) OverflowIDs() (ids []uint64, keyed []bool) {
+	ids, keyed = make([]uint64, len(p.Profiles)), make([]bool, len(p.Profiles))
 	for i := range p.Classes {
 		for _, m := range p.Classes[i].Meters {
 			if m.Per < PerClass {
-				ids[m.Profile] = m.ID[0]
+				ids[m.Profile], keyed[m.Profile] = m.ID[0], true
 			}
 		}
 	}
@@ -342,12 +370,12 @@ func (p *Plan) OverflowIDs() []uint64 {
 			}
 			for _, e := range p.Sets[set-1].Entries {
 				if e.Profile != NoProfile {
-					ids[e.Profile] = first.ID[0]
+					ids[e.Profile], keyed[e.Profile] = first.ID[0], true
 				}
 			}
 		}
 	}
-	return ids
+	return ids, keyed
 }
 
 // LockOrder returns the positions of a class's meters with a reserved set, by ascending set.

@@ -81,10 +81,10 @@ func (g *generations) bring(b *Bucket, profile, from, to uint32) uint32 {
 	return profile
 }
 
-// settle brings a slot to a generation and a profile: within a generation an address may move to another
-// one (its prefix set says so), as of now. It returns the generation that counts: the slot's own, where it
-// is the newer.
-func (g *generations) settle(slot *Slot, profile, generation uint32, now uint64) {
+// settle brings a slot to a generation and a profile: a change may give a key another one (its line in a prefix
+// file says so), by which it earns since the change. NoProfile: the slot's own. What counts afterwards is the
+// slot's profile and generation: they are not the packet's where the slot's generation is newer.
+func (g *generations) settle(slot *Slot, profile, generation uint32) {
 	if int32(generation-slot.Generation) > 0 {
 		slot.Profile = g.bring(&slot.Bucket, slot.Profile, slot.Generation, generation)
 		slot.Generation = generation
@@ -93,13 +93,9 @@ func (g *generations) settle(slot *Slot, profile, generation uint32, now uint64)
 	if profile == NoProfile || slot.Profile == profile {
 		return
 	}
-	was, is := g.profile(slot.Profile, generation), g.profile(profile, generation)
+	is := g.profile(profile, generation)
 	if is.Gone {
 		return
-	}
-	// What the key earned since the change, it earned by the profile that it has now.
-	if !was.Gone && slot.Bucket.Last > g.since(generation) {
-		was.Refill(&slot.Bucket, now)
 	}
 	clampTo(&slot.Bucket, is)
 	slot.Profile = profile
@@ -132,9 +128,10 @@ func (m *Mirror) Apply(plan *Plan, now, deadline uint64) error {
 // prepareOverflow makes the overflow buckets, full by the old plan, of profiles whose bursts change: a new
 // key then starts with what it would have if it had been forgotten, full, before the change.
 func (m *Mirror) prepareOverflow(old, plan *Plan, generation uint32, now uint64) {
-	before, after := old.OverflowIDs(), plan.OverflowIDs()
+	before, had := old.OverflowIDs()
+	after, has := plan.OverflowIDs()
 	for i, id := range before {
-		if id == 0 || i >= len(after) || after[i] != id {
+		if !had[i] || i >= len(after) || !has[i] || after[i] != id {
 			continue
 		}
 		was, is := &old.Profiles[i], &plan.Profiles[i]
@@ -174,7 +171,7 @@ func (m *Mirror) settleAll(now uint64) {
 		s := &m.table.sets[i]
 		for at := range s {
 			if s.Tag(at) != 0 {
-				m.generations.settle(&s[at], NoProfile, generation, now)
+				m.generations.settle(&s[at], NoProfile, generation)
 			}
 		}
 	}

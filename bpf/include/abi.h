@@ -132,14 +132,15 @@ struct profile {
 	u64 xbs;      /* nanobytes */
 	u64 c_fill;   /* ns after which C is full without multiplying (with E: srtcm, coupled) */
 	u64 x_fill;   /* ns after which the second bucket is */
-	u64 id;	      /* word[4] of the overflow bucket's key; 0: it has none */
+	u64 id;	      /* word[4] of the overflow bucket's key */
 	u32 overflow; /* reserved set of the overflow bucket */
 	u32 moved;    /* of one that is gone: 1 + the profile its buckets go on with; 0 none */
 	u8 meter;     /* enum meter_type */
 	u8 aware;     /* 1: looks at the arrival colour */
 	u8 coupling;  /* 1: E also gets what C cannot hold (rfc4115) */
 	u8 gone;      /* 1: no packet will ask for its buckets again */
-	u8 name[32];  /* for people */
+	u8 keyed;     /* 1: its buckets are keyed, and have an overflow bucket */
+	u8 name[31];  /* for people */
 };
 
 /* One meter of a class's chain: whose bucket, by which profile. */

@@ -155,7 +155,7 @@ static always_inline struct slot *chain_bring(const struct table *t, const struc
 	if (h->left != NO_SET || m->per >= PER_CLASS)
 		reserved_slot(s, p, m->id[0], h->profile, ch->generation, ch->now);
 	if (slot->generation != ch->generation || slot->profile != h->profile) {
-		slot_settle(slot, h->profile, ch->generation, ch->now);
+		slot_settle(slot, h->profile, ch->generation);
 		p = profile_at(t, slot->profile, slot->generation);
 		if (!p)
 			return NULL;

@@ -73,15 +73,16 @@ __noinline u32 bucket_bring(struct bucket *b, u32 profile, u32 from, u32 to)
 }
 
 /*
- * Brings a slot to a generation and a profile: within a generation an address may move to another one
- * (its prefix set says so), as of now. NO_PROFILE: the slot's own. What counts afterwards is the slot's
- * profile and generation: they are not the packet's where the slot's generation is newer. Returns 1.
+ * Brings a slot to a generation and a profile: a change may give a key another one (its line in a prefix
+ * file says so), by which it earns since the change. NO_PROFILE: the slot's own. What counts afterwards is
+ * the slot's profile and generation: they are not the packet's where the slot's generation is newer.
+ * Returns 1.
  */
-__noinline int slot_settle(struct slot *slot, u32 profile, u32 generation, u64 now)
+__noinline int slot_settle(struct slot *slot, u32 profile, u32 generation)
 {
 	u32 zero = 0, index;
 	struct table *t = bpf_map_lookup_elem(&table_map, &zero);
-	struct profile *old, *new;
+	struct profile *new;
 
 	if (!slot || !t)
 		return 0;
@@ -93,15 +94,10 @@ __noinline int slot_settle(struct slot *slot, u32 profile, u32 generation, u64 n
 	generation = slot->generation;
 	if (profile == NO_PROFILE || slot->profile == profile)
 		return 1;
-	index = slot->profile + (generation & 1) * t->profiles;
-	old = bpf_map_lookup_elem(&profiles, &index);
 	index = profile + (generation & 1) * t->profiles;
 	new = bpf_map_lookup_elem(&profiles, &index);
-	if (!old || !new || new->gone)
+	if (!new || new->gone)
 		return 1;
-	/* What the key earned since the change, it earned by the profile that it has now. */
-	if (!old->gone && slot->bucket.last > generation_since(generation))
-		meter_refill(old, &slot->bucket, now);
 	bucket_clamp(&slot->bucket, new);
 	slot->profile = profile;
 	return 1;
