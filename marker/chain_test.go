@@ -39,7 +39,7 @@ func TestChainRedByTheLast(t *testing.T) {
 		{number: 2, per: PerInterface, params: token(220)},
 	}}))
 	wantChain(t, "green, yellow, green", m, from(1, 120), 0, Yellow, 80, 180, 100, 280, 100, 0)
-	wantChain(t, "yellow, yellow, red", m, from(1, 101), 0, Red, 80, 180, 100, 280, 100, 0)
+	wantChain(t, "yellow, then yellow, then red", m, from(1, 101), 0, Red, 80, 180, 100, 280, 100, 0)
 	wantChain(t, "yellow, green, green", m, from(1, 100), 0, Yellow, 80, 80, 0, 280, 0, 0)
 	wantChain(t, "green, yellow, red", m, from(1, 30), 0, Red, 80, 80, 0, 280, 0, 0)
 	wantChain(t, "red, yellow, red", m, from(1, 81), 0, Red, 80, 80, 0, 280, 0, 0)
@@ -191,7 +191,7 @@ func TestChainOverflow(t *testing.T) {
 			}
 			// A chain is counted once, whatever the number of its overflow buckets. Accepted in overflow is one
 			// burst: as much as one key's.
-			accepted := uint64(0)
+			var accepted uint64
 			for i, is := range c.overflow {
 				if s := m.Sets()[g.OverflowSet(i, uint32(i))][0]; is {
 					accepted = s.Bytes[Green]

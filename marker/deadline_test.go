@@ -121,8 +121,8 @@ func TestDeadlineClasses(t *testing.T) {
 	old.setProfile(t, 1, 0, rate(1, 300))
 	old.Rules[0].SrcSet = 1
 	m := mirrorOf(t, old)
-	new := planOf(t, testClass{name: "rest", stats: 3, meters: []testMeter{{number: 2, params: rate(1, 900)}}})
-	apply(t, m, new, 0, 10*second)
+	next := planOf(t, testClass{name: "rest", stats: 3, meters: []testMeter{{number: 2, params: rate(1, 900)}}})
+	apply(t, m, next, 0, 10*second)
 	if out := wantChain(t, "the new one", m, from(1, 100), second, Green, 800, 0); out.Class != 0 {
 		t.Errorf("class %d", out.Class)
 	}

@@ -103,14 +103,13 @@ func (slot *Slot) init(k *Key, profile, generation uint32) {
 
 // reserved is the bucket of a reserved set. On its first use, or where it was another class's that is gone,
 // it is full as of now.
-func (t *table) reserved(set uint32, p *Profile, id uint64, profile, generation uint32, now uint64) *Slot {
+func (t *table) reserved(set uint32, p *Profile, id uint64, profile, generation uint32, now uint64) {
 	slot := &t.sets[set][0]
 	if slot.Tags == 0 || slot.Key[4] != id {
 		slot.init(&Key{4: id}, profile, generation)
 		p.Init(&slot.Bucket, now)
 		slot.Tags = 1
 	}
-	return slot
 }
 
 // held is one meter's bucket of a packet.

@@ -57,7 +57,6 @@ type crowded struct {
 	overflow  uint64
 	forgotten int
 	lost      [Colors]uint64 // packets of buckets that were forgotten
-	fault     error
 }
 
 func newCrowded(t fataler, params Params) *crowded {

@@ -120,8 +120,7 @@ func (o *opinion) ipv6(data []byte) error {
 				size = len(ah.Contents)
 				next = ah.NextHeader
 			} else {
-				if err := skipper.DecodeFromBytes(rest, gopacket.NilDecodeFeedback); err != nil {
-					o.cut = true
+				if o.cut = skipper.DecodeFromBytes(rest, gopacket.NilDecodeFeedback) != nil; o.cut {
 					return nil
 				}
 				size = len(skipper.Contents)
@@ -147,7 +146,7 @@ func (o *opinion) ipv6(data []byte) error {
 
 func (o *opinion) transport(data []byte) {
 	var decoder gopacket.DecodingLayer
-	ports := func() [2]uint16 { return [2]uint16{} }
+	var ports func() [2]uint16
 	switch layers.IPProtocol(o.proto) {
 	case layers.IPProtocolTCP:
 		tcp := &layers.TCP{}

@@ -178,16 +178,16 @@ func (r *caseRun) run(c *policyCase) error {
 	}
 	d, _, err := v.end()
 	if err == nil && d != nil {
-		err = errDifference{d}
+		err = differenceError{d}
 	}
 	r.stats, _ = m.Stats()
 	return err
 }
 
-// errDifference is that the sides differ.
-type errDifference struct{ *Difference }
+// differenceError is that the sides differ.
+type differenceError struct{ *Difference }
 
-func (e errDifference) Error() string { return e.String() }
+func (e differenceError) Error() string { return e.String() }
 
 // apply changes the policy on both sides, compiled after what the kernel's maps say is in force.
 func (r *caseRun) apply(v *verifier, m *Mirror, k *caseKernel, p *policy.Policy, now, deadline uint64) error {
@@ -213,7 +213,7 @@ func (r *caseRun) packet(v *verifier, m *Mirror, s *policyStep, number int64, se
 		return err
 	}
 	if d != nil {
-		return errDifference{d}
+		return differenceError{d}
 	}
 	if seen.Outcome = sees.outcome; seen.Kind == marker.Metered && r.metered != nil {
 		seen.class = &seen.policy.Classes[seen.Class]

@@ -87,7 +87,7 @@ func TestPoliciesOnMadeUpFrames(t *testing.T) {
 	defer func() {
 		if failed != nil {
 			shrunk := failed.shrunk(func(c *policyCase) bool {
-				var difference errDifference
+				var difference differenceError
 				return errors.As(run.run(c), &difference)
 			})
 			t.Logf("%v\n\nThe same as a test, for this folder:\n\n%s", run.run(shrunk), shrunk.source())

@@ -151,13 +151,11 @@ func (d *policyDraw) oneClass(name string, counts map[string]string, matching bo
 	var chain []string
 	shared := map[string]bool{}
 	for position := range rapid.IntRange(1, marker.MaxChain).Draw(d.T, "chain") {
-		profile, per := d.pick("profile", profiles...), ""
-		switch {
-		case position == 0:
-			per = d.pick("per", first...)
-		default:
-			per = d.pick("per", pers...)
+		profile, choice := d.pick("profile", profiles...), pers
+		if position == 0 {
+			choice = first
 		}
+		per := d.pick("per", choice...)
 		if (position > 0 || !strings.Contains(text, file)) && !shared[profile] && (counts[profile] == "" || counts[profile] == count) && d.one(3, "interface") {
 			per, counts[profile], shared[profile] = "interface", count, true
 		}

@@ -99,7 +99,7 @@ func (c *policyCase) source() string {
 }
 
 // unhex is what the source of a case writes its frames with.
-func unhex(s string) []byte {
+func unhex(s string) []byte { //nolint:unused // the source that a difference is printed as calls it
 	b, err := hex.DecodeString(s)
 	if err != nil {
 		panic(err)
