@@ -222,13 +222,15 @@ func (r *caseRun) packet(v *verifier, m *Mirror, s *policyStep, number int64, se
 	return nil
 }
 
-// outcomeOf keeps a side's last outcome.
+// outcomeOf keeps a side's last outcome, and the mark that the packet has then.
 type outcomeOf struct {
 	Side
 	outcome marker.Outcome
+	mark    uint32
 }
 
 func (o *outcomeOf) Packet(f *marker.Frame, now uint64) (out marker.Outcome, err error) {
 	o.outcome, err = o.Side.Packet(f, now)
+	o.mark = f.Mark
 	return o.outcome, err
 }
