@@ -98,6 +98,7 @@ func TestChangeKilled(t *testing.T) {
 
 func testChangeKilled(t *testing.T, m Mechanism) {
 	t.Helper()
+	needs(t, m)
 	lab := newLab(t, netlab.Options{})
 	a := attachPolicy(t, lab, m, policyA)
 	random := rand.New(rand.NewPCG(testutils.Seed(t), 0))

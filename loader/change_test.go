@@ -15,6 +15,7 @@ import (
 // attachPolicy polices what arrives at the right host until the test ends.
 func attachPolicy(tb testing.TB, lab *netlab.Lab, m Mechanism, text string) *Attachment {
 	tb.Helper()
+	needs(tb, m)
 	plan := planAfter(tb, text, nil)
 	var a *Attachment
 	err := lab.Right.Do(func() (err error) {
@@ -106,6 +107,7 @@ func wantArrived(tb testing.TB, what string, lab *netlab.Lab, dscp, n int) {
 func TestChange(t *testing.T) {
 	for _, m := range mechanisms {
 		t.Run(m.String(), func(t *testing.T) {
+			needs(t, m)
 			lab := newLab(t, netlab.Options{})
 			a := attachPolicy(t, lab, m, policyA)
 			wantArrived(t, "as attached", lab, greenA, 5)
@@ -164,7 +166,7 @@ func TestConfirmOvertaken(t *testing.T) {
 // What is not to be leaves the policy as it was.
 func TestChangeRefused(t *testing.T) {
 	lab := newLab(t, netlab.Options{})
-	a := attachPolicy(t, lab, TCX, policyA)
+	a := attachPolicy(t, lab, Auto, policyA)
 	broken := errors.New("line 7 is wrong")
 	_, err := a.Change(0, func(*marker.Plan) (*marker.Plan, error) { return nil, broken })
 	wantError(t, "a policy that does not compile", err, broken)
@@ -195,7 +197,7 @@ func TestChangeRefused(t *testing.T) {
 // Commands at the same time take turns: none is lost.
 func TestChangesTogether(t *testing.T) {
 	lab := newLab(t, netlab.Options{})
-	a := attachPolicy(t, lab, TCX, policyA)
+	a := attachPolicy(t, lab, Auto, policyA)
 	const commands, each = 4, 3
 	var all sync.WaitGroup
 	for range commands {
@@ -230,7 +232,7 @@ classes:
 	}
 	voice, bulk, fresh, old := class("voice", 7001), class("bulk", 7002), class("fresh", 7003), class("old", 7004)
 	lab := newLab(t, netlab.Options{})
-	a := attachPolicy(t, lab, TCX, profiles+voice+bulk+old)
+	a := attachPolicy(t, lab, Auto, profiles+voice+bulk+old)
 	want := map[string][2]uint64{"voice": {}, "bulk": {}, "old": {}} // green, red
 	send := func(name string, port uint16, n int) {
 		t.Helper()

@@ -54,6 +54,7 @@ func TestChangesUnderTraffic(t *testing.T) {
 
 func testChangesUnderTraffic(t *testing.T, m Mechanism, changes int, other string) {
 	t.Helper()
+	needs(t, m)
 	lab := newLab(t, netlab.Options{})
 	start, err := Now()
 	if err != nil {

@@ -160,6 +160,7 @@ func TestForeign(t *testing.T) {
 	for _, d := range []Direction{Ingress, Egress} {
 		for _, m := range mechanisms {
 			t.Run(m.String(), func(t *testing.T) {
+				needs(t, m)
 				lab := newLab(t, netlab.Options{})
 				h := lab.Right
 				if d == Egress {

@@ -33,6 +33,14 @@ const af11, af12 = 10, 12
 
 var mechanisms = []Mechanism{TCX, Clsact}
 
+// needs skips the test where the kernel is too old for a mechanism.
+func needs(tb testing.TB, m Mechanism) {
+	tb.Helper()
+	if m == TCX {
+		testutils.RequireTCX(tb)
+	}
+}
+
 func testPlan(tb testing.TB) *marker.Plan {
 	tb.Helper()
 	g, err := marker.NewGeometry(marker.MinFlows, [marker.MaxChain]bool{true}, 1)

@@ -18,6 +18,7 @@ import (
 func TestStale(t *testing.T) {
 	for _, m := range mechanisms {
 		t.Run(m.String(), func(t *testing.T) {
+			needs(t, m)
 			lab := newLab(t, netlab.Options{})
 			const name, index = "veth7", 77
 			add := func() *netlink.Veth {
@@ -67,6 +68,7 @@ func TestStale(t *testing.T) {
 func TestTakenOff(t *testing.T) {
 	for _, m := range mechanisms {
 		t.Run(m.String(), func(t *testing.T) {
+			needs(t, m)
 			lab := newLab(t, netlab.Options{})
 			a := attach(t, lab.Left, AttachOptions{Mechanism: m})
 			if m == TCX {
@@ -99,6 +101,7 @@ func TestTakenOff(t *testing.T) {
 func TestRenamed(t *testing.T) {
 	for _, m := range mechanisms {
 		t.Run(m.String(), func(t *testing.T) {
+			needs(t, m)
 			lab := newLab(t, netlab.Options{})
 			d := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "veth7"}, PeerName: "peer0"}
 			if err := lab.Left.Do(func() error { return netlink.LinkAdd(d) }); err != nil {
@@ -131,6 +134,7 @@ func TestRenamed(t *testing.T) {
 func TestLeftovers(t *testing.T) {
 	for _, m := range mechanisms {
 		t.Run(m.String(), func(t *testing.T) {
+			needs(t, m)
 			lab := newLab(t, netlab.Options{})
 			o := AttachOptions{Direction: Egress, Mechanism: m}
 			a := attach(t, lab.Left, o)

@@ -26,6 +26,7 @@ func hold(t *testing.T, h *netlab.Host, device string, o AttachOptions) (held *H
 func TestHold(t *testing.T) {
 	for _, m := range mechanisms {
 		t.Run(m.String(), func(t *testing.T) {
+			needs(t, m)
 			lab := newLab(t, netlab.Options{})
 			before := hooks(t, lab.Left)
 			held, err := hold(t, lab.Left, "left0", AttachOptions{Direction: Egress, Mechanism: m})
@@ -57,6 +58,7 @@ func TestHold(t *testing.T) {
 func TestHoldOutlivesDevice(t *testing.T) {
 	for _, m := range mechanisms {
 		t.Run(m.String(), func(t *testing.T) {
+			needs(t, m)
 			lab := newLab(t, netlab.Options{})
 			held, err := hold(t, lab.Left, "left0", AttachOptions{Mechanism: m})
 			if err != nil {

@@ -36,6 +36,25 @@ func RequireRoot(t testing.TB) {
 	settle(t, lack, requireKernel)
 }
 
+// KernelBefore reports whether the running kernel is older than Linux major.minor.
+func KernelBefore(t testing.TB, major, minor uint32) bool {
+	t.Helper()
+	code, err := features.LinuxVersionCode()
+	if err != nil {
+		t.Fatalf("read the kernel's version: %v", err)
+	}
+	return code < major<<16|minor<<8
+}
+
+// RequireTCX skips t where the kernel is too old for TCX hooks. Not even TRICOLOR_REQUIRE_KERNEL=1 makes
+// this a failure: such a kernel is one to test on, and has another hook.
+func RequireTCX(t testing.TB) {
+	t.Helper()
+	if KernelBefore(t, 6, 6) {
+		t.Skip("needs TCX, which Linux has from 6.6 on")
+	}
+}
+
 // settle lets t go on where nothing is lacking. Else it skips t with the reason, or fails it where
 // the environment variable named by require is 1.
 func settle(t testing.TB, lack, require string) {
