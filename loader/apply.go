@@ -68,8 +68,8 @@ const inForceTries = 10
 
 // InForce returns the plan in force at now (ns), and the deadline (ns) that is still to come, 0 if none. Of
 // a plan that is in force again, past an unconfirmed deadline, Generation and Since are those of its
-// return. The other copy of the policy, which a command that was killed may have left half written, is not
-// looked at. Returns an error that wraps maps.ErrLayout.
+// return, and NextFamily is past what the unconfirmed one used: its buckets are still there. Else the other
+// copy of the policy, which a command that was killed may have left half written, is not looked at. Returns an error that wraps maps.ErrLayout.
 func InForce(m *maps.Maps, now uint64) (plan *marker.Plan, deadline uint64, err error) {
 	for range inForceTries {
 		var same bool
@@ -94,8 +94,12 @@ func inForceOnce(m *maps.Maps, now uint64) (plan *marker.Plan, deadline uint64, 
 	}
 	lapsed := until != 0 && now >= until
 	if lapsed {
+		var used uint16
+		if used, err = m.NextFamily(active); err != nil {
+			return nil, 0, true, err
+		}
 		if plan, err = m.ReadCopy(active ^ 1); err == nil {
-			plan.Generation, plan.Since = last+1, until
+			plan.Generation, plan.Since, plan.NextFamily = last+1, until, max(plan.NextFamily, used)
 		}
 	} else {
 		plan, err = m.ReadCopy(active)

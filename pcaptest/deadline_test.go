@@ -77,7 +77,7 @@ func TestDeadline(t *testing.T) {
 		deadline = changed + second
 		again    = deadline + second
 	)
-	first, tried, next := deadlinePolicy("1", "8kbit", ""), deadlinePolicy("2", "800bit", extraClass("tried")), deadlinePolicy("3", "80kbit", extraClass("next"))
+	first, tried, next := deadlinePolicy("1", "8kbit", ""), deadlinePolicy("2", "800bit", extraClass("tried")), deadlinePolicy("3", "80bit", extraClass("next"))
 	p := newPair(t, first.mustCompile(t, nil))
 	d := &deadlineRun{pair: p, t: t}
 	wantMark := func(what string, now uint64, want uint32) {
