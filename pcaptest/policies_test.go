@@ -262,7 +262,7 @@ func quarters(t testing.TB, path string) (at []uint64) {
 func TestVerifyPoliciesThen(t *testing.T) {
 	testutils.RequireKernel(t)
 	dir, files := sharedCaptures(t)
-	names, policies := wholePolicies(t, 500) // each change writes them anew
+	names, policies := wholePolicies(t, 1000) // each change writes them anew
 	run := newCaseRun(t)
 	for first := range policies {
 		order := []int{first, (first + 1) % 3, (first + 1) % 3, (first + 2) % 3}

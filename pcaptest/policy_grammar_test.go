@@ -13,10 +13,12 @@ import (
 
 // Policies made up for the frames of grammar: their addresses end in 0 to 5, their ports and VLANs are 0 to 3.
 
-// The files of prefixes that made-up policies name: one for classes that count bytes, one for packets.
+// The files of prefixes that made-up policies name: one for classes that count bytes, one for packets, one without
+// profiles.
 const (
 	bytesCSV   = "bytes.csv"
 	packetsCSV = "packets.csv"
+	bareCSV    = "bare.csv"
 )
 
 var (
@@ -62,7 +64,7 @@ func (d *policyDraw) next() policyFiles {
 	if keep != "classes" {
 		d.class()
 	}
-	d.csv = map[string]string{bytesCSV: d.prefixes(byteProfiles), packetsCSV: d.prefixes(packetProfiles)}
+	d.csv = map[string]string{bytesCSV: d.prefixes(byteProfiles), packetsCSV: d.prefixes(packetProfiles), bareCSV: d.prefixes(nil)}
 	return policyFiles{
 		text: fmt.Sprintf("version: 1\nflows: 64\nmalformed: %s\nprofiles:\n%sclasses:\n%s", d.pick("malformed", "drop", "pass"), d.profiles, d.classes),
 		csv:  d.csv,
@@ -104,9 +106,9 @@ func (d *policyDraw) meters(names, rates, sizes []string, zero string) (text str
 func (d *policyDraw) prefixes(profiles []string) (text string) {
 	for _, prefix := range []string{"0.0.0.0/30", "0.0.0.2/32", "0.0.0.4/31", "0.0.0.5/32", "0.0.0.0/0", "::/126", "::2/128", "::4/127", "::/0"} {
 		switch given := d.pick(prefix, "not", "bare", "profile"); {
-		case given == "profile":
+		case given == "profile" && profiles != nil:
 			text += prefix + "," + d.pick("profile", profiles...) + "\n"
-		case given == "bare" || prefix == "::4/127": // a file is never empty
+		case given != "not" || prefix == "::4/127": // a file is never empty
 			text += prefix + "\n"
 		}
 	}
@@ -179,7 +181,7 @@ func (d *policyDraw) oneClass(name string, counts map[string]string, matching bo
 
 // match returns the keys of a match, and which address is looked up in the file, if one is.
 func (d *policyDraw) match(file string) (text, ofFile string) {
-	addresses := []string{"0.0.0.0/30", "0.0.0.2", "\"::/126\"", "[0.0.0.4/30, \"::/126\"]", "[0.0.0.0/32, 0.0.0.1, \"::1\"]", "\"@" + file + "\""}
+	addresses := []string{"0.0.0.0/30", "0.0.0.2", "\"::/126\"", "[0.0.0.4/30, \"::/126\"]", "[0.0.0.0/32, 0.0.0.1, \"::1\"]", "\"@" + file + "\"", "\"@" + bareCSV + "\""}
 	var given []string
 	for _, side := range []string{"src", "dst"} {
 		if !d.one(3, side) {

@@ -77,7 +77,7 @@ func (c *policyCase) source() string {
 	b.WriteString("func TestFoundDifference(t *testing.T) {\n\ttestutils.RequireKernel(t)\n\tfound := policyCase{\n\t\tpolicies: []policyFiles{\n")
 	for _, p := range c.policies {
 		fmt.Fprintf(&b, "\t\t\t{text: `%s`, csv: map[string]string{\n", p.text)
-		for _, name := range []string{bytesCSV, packetsCSV} {
+		for _, name := range []string{bytesCSV, packetsCSV, bareCSV} {
 			if p.csv[name] != "" {
 				fmt.Fprintf(&b, "\t\t\t\t%q: `%s`,\n", name, p.csv[name])
 			}
