@@ -20,6 +20,12 @@ type chain struct {
 	clockBack  uint32          // buckets that saw a time before their last
 }
 
+// begin readies the chain for a packet. What the class's meters fill in stays as it was.
+func (ch *chain) begin(c *cost, now uint64, generation uint32, arrival Color) {
+	ch.now, ch.nanobytes, ch.bytes, ch.packets = now, c.cost*Nano, c.bytes, c.packets
+	ch.generation, ch.in, ch.color, ch.overflow, ch.clockBack = generation, arrival, Green, false, 0
+}
+
 // judge brings the bucket of one meter of the chain to now, and judges.
 func (m *Mirror) judge(meter *Meter, ch *chain, i int) {
 	h := &ch.held[i]
@@ -60,7 +66,7 @@ func (m *Mirror) pay(ch *chain, i int) {
 func (m *Mirror) meter(c *Class, p *packet, ch *chain) {
 	for i := range c.Meters {
 		meter, h := &c.Meters[i], &ch.held[i]
-		h.profile = meter.Profile
+		h.profile, h.slot, h.overflow = meter.Profile, 0, false
 		if i == 0 && p.profile != NoProfile {
 			h.profile = p.profile
 		}

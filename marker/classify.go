@@ -1,7 +1,6 @@
 package marker
 
 import (
-	"encoding/binary"
 	"net/netip"
 	"slices"
 )
@@ -41,13 +40,11 @@ func ruleMatches(r *Rule, p *packet, mark uint32) bool {
 	if p.fragment {
 		fragment = FragmentYes
 	}
-	k := p.key.Fields()
 	if !addressMatches(&r.Src, p.key[0], p.key[1]) || !addressMatches(&r.Dst, p.key[2], p.key[3]) ||
-		r.Proto[k.Proto>>6]>>(k.Proto&63)&1 == 0 || r.DSCP>>p.dscp&1 == 0 || r.Fragment&fragment == 0 {
+		r.Proto[p.proto>>6]>>(p.proto&63)&1 == 0 || r.DSCP>>p.dscp&1 == 0 || r.Fragment&fragment == 0 {
 		return false
 	}
-	return !r.Ports || p.ports && inRange(r.Sport, binary.BigEndian.Uint16(k.Sport[:])) &&
-		inRange(r.Dport, binary.BigEndian.Uint16(k.Dport[:]))
+	return !r.Ports || p.ports && inRange(r.Sport, p.sport) && inRange(r.Dport, p.dport)
 }
 
 // setsMatch reports whether the rule's prefix sets hold the packet's addresses; p.profile is what they

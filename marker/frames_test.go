@@ -160,3 +160,9 @@ func super(f Frame, size, segments uint32) Frame {
 	f.GSOSize, f.GSOSegs = size, segments
 	return f
 }
+
+// keyOf is the key of a packet's bucket.
+func keyOf(m *Meter, p *packet) (k Key) {
+	m.key(p, &k)
+	return k
+}

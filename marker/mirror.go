@@ -39,6 +39,7 @@ type Mirror struct {
 	generations generations
 	table       table
 	stats       Stats // Classes by Class.Stats
+	chain       chain // of the packet at hand
 }
 
 // NewMirror makes the mirror of a program with this plan and these seeds. Returns an error that wraps
@@ -147,11 +148,9 @@ func (m *Mirror) Packet(f *Frame, now uint64) Outcome {
 	if parsed != parsedNotIP {
 		arrival = arrivalColor(c, p.dscp)
 	}
-	ch := chain{
-		now: now, nanobytes: cost.cost * Nano, bytes: cost.bytes, packets: cost.packets,
-		generation: generation, in: arrival,
-	}
-	m.meter(c, &p, &ch)
+	ch := &m.chain
+	ch.begin(&cost, now, generation, arrival)
+	m.meter(c, &p, ch)
 	counters.ClockBack += uint64(ch.clockBack)
 	if ch.overflow {
 		counters.Overflow += uint64(cost.packets)

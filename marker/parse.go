@@ -77,7 +77,10 @@ type packet struct {
 	family    uint8  // FamilyIPv4, FamilyIPv6, FamilyNone
 	tos       uint8  // DSCP and ECN
 	dscp      uint8
-	ports     bool // the ports in the key are the packet's
+	proto     uint8
+	ports     bool   // the packet has ports, and they were read:
+	sport     uint16 // host order
+	dport     uint16
 	fragment  bool
 	longChain bool
 	link      Link // what is at l3
@@ -137,6 +140,7 @@ func parseSegmentHeader(f *Frame, p *packet, proto uint8) parsed {
 // parseTransport reads protocol and ports; ports only where their four bytes lie within the IP packet
 // and are captured.
 func parseTransport(f *Frame, p *packet, proto uint8) parsed {
+	p.proto = proto
 	p.key[4] = transport(0, proto)
 	if p.fragment || p.longChain || !hasPorts(proto) {
 		return parsedIP
@@ -144,8 +148,9 @@ func parseTransport(f *Frame, p *packet, proto uint8) parsed {
 	if p.l4+4 > p.l3+p.ipLength || int(p.l4)+4 > len(f.Data) {
 		return parsedIP
 	}
-	p.key[4] = transport(binary.NativeEndian.Uint32(f.Data[p.l4:]), proto)
-	p.ports = true
+	ports := f.Data[p.l4 : p.l4+4]
+	p.key[4] = transport(binary.NativeEndian.Uint32(ports), proto)
+	p.ports, p.sport, p.dport = true, binary.BigEndian.Uint16(ports), binary.BigEndian.Uint16(ports[2:])
 	if f.GSOSize != 0 {
 		return parseSegmentHeader(f, p, proto)
 	}

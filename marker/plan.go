@@ -96,22 +96,24 @@ func NewMeter(family uint16, position int, per Per, prefix [2]int) Meter {
 	return m
 }
 
-// key is the key of a packet's bucket.
-func (m *Meter) key(p *packet) Key {
+// key sets k to the key of a packet's bucket. In place: a copy of what was just written in words would wait for
+// them.
+func (m *Meter) key(p *packet, k *Key) {
 	version := 0
 	if p.family == FamilyIPv6 {
 		version = 1
 	}
 	mask := &m.Mask[version]
-	k := Key{p.key[0] & mask[0], p.key[1] & mask[1], p.key[2] & mask[2], p.key[3] & mask[3],
-		p.key[4]&mask[4] | m.ID[version]}
+	for i := range k {
+		k[i] = p.key[i] & mask[i]
+	}
+	k[4] |= m.ID[version]
 	switch m.Per {
 	case PerVLAN:
 		k[4] |= transport(networkOrder(p.vlan), 0)
 	case PerDSCP:
 		k[4] |= transport(networkOrder(uint16(p.dscp)), 0)
 	}
-	return k
 }
 
 // prefixMask is an address mask of n leading bits.

@@ -169,7 +169,8 @@ func (m *Mirror) insert(k *Key, tag uint8, id uint64, left, right uint32, now ui
 // hold finds or makes the bucket of a packet's key in the table; h.profile is the packet's.
 func (m *Mirror) hold(p *packet, meter *Meter, position int, now uint64, generation uint32, h *held) {
 	t := &m.table
-	k := meter.key(p)
+	var k Key
+	meter.key(p, &k)
 	hash := t.seeds.hash(&k)
 	stage := &m.plan.Geometry.Stages[position]
 	left := stage.Base + hashLeft(hash, stage.Mask)
