@@ -23,9 +23,9 @@ type arrival struct {
 
 // arrivals are 4,096 packets of 770 bytes on average at about the meter's rate in bursts, so that all
 // colours occur; green ones are so small that none exceeds.
-func arrivals(mixed bool) []arrival {
+func arrivals(mixed bool) *[4096]arrival {
 	r := rand.New(rand.NewPCG(1, 2))
-	list := make([]arrival, 4096)
+	list := new([4096]arrival)
 	for i := range list {
 		mean := []uint64{2_000, 25_000}[i/128%2]
 		list[i] = arrival{gap: r.Uint64N(2 * mean), cost: (40 + r.Uint64N(1461)) * marker.Nano}
@@ -50,8 +50,8 @@ func meter(params marker.Params, mixed bool, rounds, packets int) (figure, error
 	now := uint64(0)
 	for range rounds {
 		start := time.Now()
-		for i := range packets {
-			a := &list[i%len(list)]
+		for i := range uint(packets) {
+			a := &list[i%uint(len(list))]
 			now += a.gap
 			color, _ := p.Judge(&b, now, a.cost, a.in)
 			colors += uint64(color)
