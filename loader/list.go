@@ -31,7 +31,7 @@ func List() ([]*Attachment, error) {
 func (h *host) list() (all []*Attachment, _ error) {
 	entries, err := os.ReadDir(Root)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, seesPins(bpffs, privateMounts())
 	}
 	if err != nil {
 		return nil, explain("list the pins", err)
@@ -94,7 +94,7 @@ func Find(device string, d Direction) (*Attachment, error) {
 	if errors.Is(err, ErrPrivilege) {
 		return nil, err
 	}
-	return nil, missing
+	return nil, errors.Join(missing, seesPins(bpffs, privateMounts()))
 }
 
 // find opens an attachment. Returns an error that wraps ErrNotAttached where there is none.
@@ -104,7 +104,7 @@ func (h *host) find(id ident) (*Attachment, error) {
 		if _, gone := os.Lstat(id.dir()); errors.Is(gone, fs.ErrNotExist) {
 			return nil, fmt.Errorf("%w: %v", ErrNotAttached, id)
 		}
-		return nil, explain("open the attachment pinned at "+id.dir(), err)
+		return nil, explain(fmt.Sprintf("open the attachment pinned at %s (if it is damaged, by hand: rm -r %s ends a tcx policer; then attach again)", id.dir(), id.dir()), err)
 	}
 	if a.ident != id {
 		err := fmt.Errorf("%w: the pins at %s say they are those of %v", maps.ErrLayout, id.dir(), a.ident)

@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -119,6 +120,16 @@ func holdRoot(root *os.File) (same bool, err error) {
 	return os.SameFile(held, now), nil
 }
 
+// seesPins returns an error where pins may be that this process cannot see: no bpffs is mounted, and its mount
+// namespace is not the host's.
+func seesPins(dir string, private bool) error {
+	if mounted, err := isBPFFS(dir); err != nil || mounted || !private {
+		return err
+	}
+	return fmt.Errorf("no bpffs is mounted at %s, and this mount namespace is not the host's: what is policed cannot be seen from here. "+
+		"ip netns exec makes such a one: use nsenter --net=/run/netns/NAME", dir)
+}
+
 // needBPFFS makes sure that a bpffs is mounted at dir. Where it would be in a mount namespace that is not
 // the host's (private) it is not mounted, but said how: pins there end with the namespace.
 func needBPFFS(dir string, private bool) error {
@@ -137,14 +148,43 @@ func needBPFFS(dir string, private bool) error {
 	return nil
 }
 
-// privateMounts reports whether this process is known to be in another mount namespace than the host's.
+// privateMounts reports whether this process is known to be in another mount namespace than the host's: that of
+// process 1, or, where it may not be looked at, of a process that this one comes from (`ip netns exec` is run
+// by a shell of the host).
 func privateMounts() bool {
 	ours, err := os.Readlink("/proc/self/ns/mnt")
 	if err != nil {
 		return false
 	}
-	first, err := os.Readlink("/proc/1/ns/mnt")
-	return err == nil && ours != first
+	const generations = 64 // bounds the walk, should processes come and go meanwhile
+	pid := os.Getppid()
+	for range generations {
+		if theirs, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid)); err == nil && theirs != ours {
+			return true
+		}
+		if pid <= 1 {
+			return false
+		}
+		if pid = parentOf(pid); pid == 0 {
+			pid = 1
+		}
+	}
+	return false
+}
+
+// parentOf returns a process's parent, or 0.
+func parentOf(pid int) int {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	var parent int
+	var state string
+	after := stat[bytes.LastIndexByte(stat, ')')+1:] // the name before may hold anything
+	if _, err := fmt.Sscan(string(after), &state, &parent); err != nil {
+		return 0
+	}
+	return parent
 }
 
 func isBPFFS(dir string) (bool, error) {

@@ -62,6 +62,27 @@ func TestNeedBPFFS(t *testing.T) {
 	}
 }
 
+// The tests run in a mount namespace of their own, and come from a process that does not.
+func TestPrivateMounts(t *testing.T) {
+	testutils.RequireRoot(t)
+	if !privateMounts() {
+		t.Error("this mount namespace is not told apart from that of the process it comes from")
+	}
+	if got := parentOf(os.Getpid()); got != os.Getppid() {
+		t.Errorf("parent %d, not %d", got, os.Getppid())
+	}
+	if got := parentOf(-1); got != 0 {
+		t.Errorf("no process has the parent %d", got)
+	}
+	dir := t.TempDir()
+	if err := seesPins(dir, true); err == nil || !strings.Contains(err.Error(), "nsenter --net") {
+		t.Errorf("what cannot be seen: %v", err)
+	}
+	if err := seesPins(dir, false); err != nil {
+		t.Errorf("on the host: %v", err)
+	}
+}
+
 // The folder is there only while it is locked or holds something, and one that others could write to is
 // not trusted.
 func TestLockRoot(t *testing.T) {

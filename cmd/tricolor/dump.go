@@ -45,16 +45,20 @@ func newDumpMaps() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "maps DEV",
 		Short:   "List the kernel maps of a policed device (root)",
-		Example: "  sudo tricolor dump maps eth0",
+		Example: "  sudo tricolor dump maps eth0 --limit 3",
 		Args:    needDevice,
 	}
 	direction := addDirection(cmd)
+	limit := cmd.Flags().Uint("limit", 0, "print the first `N` only; 0: all")
 	output := addOutput(cmd, "table", "json")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return found(args[0], direction, func(a *loader.Attachment) error {
 			list, err := mapsOf(a)
 			if err != nil {
 				return err
+			}
+			if *limit > 0 && *limit < uint(len(list)) {
+				list = list[:*limit]
 			}
 			if output.word == "json" {
 				return printJSON(cmd.OutOrStdout(), map[string]any{
