@@ -247,5 +247,5 @@ func (c *compiler) set(class *Class, from *Set) (uint32, error) {
 func (c *compiler) full(at part) error {
 	return &Fault{Place: at.places[""], Part: at.name, Text: fmt.Sprintf(
 		"this changes more at once than the table has room for (%d meters and profiles of files): "+
-			"apply it in two steps, or detach and attach again", c.plan.Geometry.Profiles)}
+			"detach and attach again, or, where the policy itself is no larger than that, apply it in two steps", c.plan.Geometry.Profiles)}
 }

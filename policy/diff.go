@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -137,8 +138,11 @@ func (d *differ) classChanges(prev, next *marker.Class) (what []string) {
 			what = append(what, fmt.Sprintf("%s %s → %s", field, a, b))
 		}
 	}
-	if !slices.EqualFunc(classRules(d.prev, prev), classRules(d.next, next), d.sameRule) {
+	before, after := classRules(d.prev, prev), classRules(d.next, next)
+	if !slices.EqualFunc(before, after, d.sameRule) {
 		what = append(what, "it matches other packets")
+	} else if lines := d.movedLines(before, after); lines > 0 {
+		what = append(what, fmt.Sprintf("%d of its lines have another profile", lines))
 	}
 	differs("count", prev.Count.String(), next.Count.String())
 	differs("overhead", fmt.Sprintf("%+d", prev.Overhead), fmt.Sprintf("%+d", next.Overhead))
@@ -172,9 +176,43 @@ func (d *differ) sameSet(a, b uint32) bool {
 	if a == 0 || b == 0 || int(a) > len(d.prev.Sets) || int(b) > len(d.next.Sets) {
 		return a == b
 	}
-	return slices.EqualFunc(d.prev.Sets[a-1].Entries, d.next.Sets[b-1].Entries, func(x, y marker.PrefixEntry) bool {
-		return x.Prefix == y.Prefix && x.Profile == y.Profile
-	})
+	x, y := linesOf(&d.prev.Sets[a-1]), linesOf(&d.next.Sets[b-1])
+	for prefix := range x {
+		if _, ok := y[prefix]; !ok {
+			return false
+		}
+	}
+	return len(x) == len(y)
+}
+
+// movedLines counts the lines of files that stay and give another profile than before. The rules match the same
+// packets.
+func (d *differ) movedLines(before, after []marker.Rule) (n int) {
+	counted := map[uint32]bool{0: true}
+	for i := range before {
+		for _, sets := range [][2]uint32{{before[i].SrcSet, after[i].SrcSet}, {before[i].DstSet, after[i].DstSet}} {
+			if counted[sets[0]] {
+				continue
+			}
+			counted[sets[0]] = true
+			y := linesOf(&d.next.Sets[sets[1]-1])
+			for prefix, profile := range linesOf(&d.prev.Sets[sets[0]-1]) {
+				if profile != y[prefix] {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
+// linesOf returns a set's profiles by prefix, in whatever order they stand.
+func linesOf(s *marker.PrefixSet) map[netip.Prefix]uint32 {
+	lines := make(map[netip.Prefix]uint32, len(s.Entries))
+	for _, e := range s.Entries {
+		lines[e.Prefix] = e.Profile
+	}
+	return lines
 }
 
 // find returns the meter of the plan whose buckets these are, or nil.

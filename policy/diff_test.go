@@ -302,3 +302,31 @@ func mustParse(t *testing.T, text string) *Policy {
 	}
 	return p
 }
+
+// The lines of a file of prefixes have no order: what the kernel gives back is in another. A line that gives
+// another profile is told, and is no other match.
+func TestDiffOfLines(t *testing.T) {
+	text := strings.Replace(one("    match: { src: \"@c.csv\" }\n"), "  q: {", "  r: { meter: token, cir: 1mbit, cbs: 10ms }\n  s: { meter: token, cir: 2mbit, cbs: 10ms }\n  q: {", 1)
+	const lines = "11.0.0.0/8,r\n10.0.0.0/8,s\n10.1.0.0/16\n2001:db8::/32,r\n"
+	prev := planOf(t, text, files{"c.csv": lines}, nil)
+	slices.Reverse(prev.Sets[0].Entries)
+	for name, test := range map[string]struct {
+		lines string
+		want  []string
+	}{
+		"the same":          {lines, nil},
+		"in another order":  {"2001:db8::/32,r\n10.1.0.0/16\n11.0.0.0/8,r\n10.0.0.0/8,s\n", nil},
+		"two other profile": {"11.0.0.0/8,s\n10.0.0.0/8,r\n10.1.0.0/16\n2001:db8::/32,r\n", []string{"class c: changed: 2 of its lines have another profile"}},
+		"one more":          {lines + "10.2.0.0/16\n", []string{"class c: changed: it matches other packets"}},
+	} {
+		var got []string
+		for _, c := range Diff(prev, planOf(t, text, files{"c.csv": test.lines}, prev)) {
+			if c.Kind != Kept {
+				got = append(got, c.String())
+			}
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

@@ -90,7 +90,13 @@ func (f *policyFlags) given() (names []string) {
 
 // warnPolicy prints what is legal in a policy and yet hardly meant.
 func warnPolicy(w io.Writer, p *policy.Policy, link policy.Link) {
-	for _, warning := range p.Warn(link) {
+	const most = 20 // a file of lines may have thousands of one kind
+	warnings := p.Warn(link)
+	for i, warning := range warnings {
+		if i == most {
+			warn(w, "and %d more", len(warnings)-most)
+			return
+		}
 		warn(w, "%s", warning)
 	}
 }
