@@ -116,7 +116,7 @@ func (p *Policy) profileCount() (n int) {
 		c := &p.Classes[i]
 		n += len(c.Meters)
 		for _, set := range []*Set{c.Match.SrcSet, c.Match.DstSet} {
-			names, _ := set.profiles()
+			names := set.profiles()
 			n += len(names)
 		}
 	}
@@ -223,7 +223,7 @@ func (c *compiler) set(class *Class, from *Set) (uint32, error) {
 		return number, nil
 	}
 	numbers := map[string]uint32{"": marker.NoProfile}
-	names, _ := from.profiles()
+	names := from.profiles()
 	for _, name := range names {
 		id := profileID{class.Meters[0].id(class, 0), name}
 		number, err := c.profile(class.meterPart(0), id, name)

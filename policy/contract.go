@@ -130,7 +130,7 @@ func (p *Profile) burstText() string {
 // lineText says that lines of a file have profiles of their own.
 func (c *Class) lineText() string {
 	for _, set := range []*Set{c.Match.SrcSet, c.Match.DstSet} {
-		if names, _ := set.profiles(); len(names) > 0 {
+		if names := set.profiles(); len(names) > 0 {
 			return fmt.Sprintf("; where the line of %s names a profile, that one for the first", set.Name)
 		}
 	}

@@ -22,6 +22,13 @@ const (
 type Set struct {
 	Name    string // the file's path, as the policy says it
 	Entries []SetEntry
+	Sources map[string]Source // where each profile first stands, for faults found later
+}
+
+// Source is a piece of a file's line.
+type Source struct {
+	Line, Column int
+	Text         string // the whole line
 }
 
 // SetEntry is one line of the file.
@@ -31,21 +38,19 @@ type SetEntry struct {
 	Line    int
 }
 
-// profiles returns the names of the profiles that the file gives, in order of appearance, and the first
-// line of each.
-func (s *Set) profiles() (names []string, lines map[string]int) {
-	lines = map[string]int{}
+// profiles returns the names of the profiles that the file gives, in order of appearance.
+func (s *Set) profiles() (names []string) {
 	if s == nil {
-		return nil, lines
+		return nil
 	}
+	seen := map[string]bool{"": true}
 	for i := range s.Entries {
-		e := &s.Entries[i]
-		if e.Profile != "" && lines[e.Profile] == 0 {
-			names = append(names, e.Profile)
-			lines[e.Profile] = e.Line
+		if name := s.Entries[i].Profile; !seen[name] {
+			names = append(names, name)
+			seen[name] = true
 		}
 	}
-	return names, lines
+	return names
 }
 
 // setReader reads a file of prefixes.
@@ -59,7 +64,7 @@ type setReader struct {
 
 // readSet reads a file of prefixes. Its faults name the lines.
 func readSet(name, file string, r io.Reader) (*Set, faults) {
-	s := setReader{file: file, set: &Set{Name: name}, seen: map[netip.Prefix]int{}, names: map[string]string{}}
+	s := setReader{file: file, set: &Set{Name: name, Sources: map[string]Source{}}, seen: map[netip.Prefix]int{}, names: map[string]string{}}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 64*1024), 64*1024)
 	n := 0
@@ -129,6 +134,7 @@ func (s *setReader) line(n int, text string) {
 		}
 		if s.names[name] == "" {
 			s.names[name] = strings.Clone(name)
+			s.set.Sources[s.names[name]] = Source{n, at(profile, len(word)+1), text}
 		}
 		entry.Profile = s.names[name]
 	}
@@ -143,19 +149,22 @@ func (c *Class) checkSets(f *faults, p *Policy) {
 		field string
 		per   marker.Per
 	}{{c.Match.SrcSet, "src", marker.PerSrc}, {c.Match.DstSet, "dst", marker.PerDst}} {
-		names, lines := side.set.profiles()
+		names := side.set.profiles()
 		if len(names) == 0 {
 			continue
 		}
 		both++
 		for _, name := range names {
-			at := part{"class " + c.Name, Places{"": setPlace(c.Match.Places[side.field], side.set, lines[name])}}
+			source := side.set.Sources[name]
+			at := part{"class " + c.Name, Places{"": setPlace(c.Match.Places[side.field], side.set, source)}}
 			switch profile := p.profile(name); {
 			case profile == nil:
 				f.add(at, "profile", fmt.Sprintf("%q is not defined%s", name, p.suggestProfile(name)))
+				f.excerpt(source)
 			case profile.Packets != (c.Count == marker.CountPackets):
 				f.add(at, "count", misfitText(c.Count, profile))
 				(*f)[len(*f)-1].unit = name
+				f.excerpt(source)
 			}
 		}
 		if len(c.Meters) > 0 {
@@ -185,9 +194,14 @@ func (c *Class) checkSetKey(f *faults, set *Set, field string, per marker.Per) {
 			family = 1
 		}
 		if e.Prefix.Bits() > m.Prefix[family] {
-			at := part{"class " + c.Name, Places{"": setPlace(c.Match.Places[field], set, e.Line)}}
+			source := Source{e.Line, 1, e.Prefix.String()}
+			if e.Profile != "" {
+				source.Text += "," + e.Profile
+			}
+			at := part{"class " + c.Name, Places{"": setPlace(c.Match.Places[field], set, source)}}
 			f.add(at, "", fmt.Sprintf("%v is narrower than a bucket, %v/%d, which lines with different profiles would share: let the bucket be as narrow (per: %s)",
 				e.Prefix, per, m.Prefix[family], narrower(per, m.Prefix, family, e.Prefix.Bits())))
+			f.excerpt(source)
 			return
 		}
 	}
@@ -199,10 +213,17 @@ func narrower(per marker.Per, prefix [2]int, family, bits int) string {
 	return fmt.Sprintf("\"%v/%d,%d\"", per, prefix[0], prefix[1])
 }
 
-// setPlace is a line of a file of prefixes; of a policy without places, nowhere.
-func setPlace(reference Place, set *Set, line int) Place {
-	if reference.File == "" {
+// setPlace is a place in a file of prefixes; of a policy without places, nowhere.
+func setPlace(reference Place, set *Set, source Source) Place {
+	if reference.File == "" || source.Line == 0 {
 		return Place{}
 	}
-	return Place{File: besideFile(reference.File, set.Name), Line: line, Column: 1}
+	return Place{File: besideFile(reference.File, set.Name), Line: source.Line, Column: source.Column}
+}
+
+// excerpt shows a line of a file of prefixes with the fault that was added last.
+func (f *faults) excerpt(source Source) {
+	if source.Line > 0 {
+		(*f)[len(*f)-1].Excerpt = excerpt(source.Text, source.Column)
+	}
 }

@@ -22,7 +22,7 @@ func TestReadSet(t *testing.T) {
 	want := &Set{Name: "c.csv", Entries: []SetEntry{
 		{netip.MustParsePrefix("10.0.0.0/24"), "gold", 2}, {netip.MustParsePrefix("10.0.1.7/32"), "gold", 4},
 		{netip.MustParsePrefix("2001:db8::/56"), "", 5}, {netip.MustParsePrefix("10.0.0.0/8"), "", 6},
-	}}
+	}, Sources: map[string]Source{"gold": {Line: 2, Column: 13, Text: "10.0.0.0/24,gold"}}}
 	if diff := cmp.Diff(want, set, prefixes); diff != "" {
 		t.Errorf("set (-want +got):\n%s", diff)
 	}
@@ -71,7 +71,7 @@ func TestReadSetLarge(t *testing.T) {
 	if len(wrong) > 0 || len(set.Entries) != 100_000 {
 		t.Fatalf("%d entries, %v", len(set.Entries), wrong.err())
 	}
-	if names, _ := set.profiles(); len(names) != 100 {
+	if names := set.profiles(); len(names) != 100 {
 		t.Errorf("%d profiles", len(names))
 	}
 	_, wrong = readSet("c.csv", "c.csv", strings.NewReader(strings.Repeat("#\n", MaxSetLines)+"::/0\n"))
@@ -87,7 +87,7 @@ func customers(per string) string {
 
 func TestParseSet(t *testing.T) {
 	_, err := parseText(customers("src"), files{"c.csv": "10.0.0.0/24,p2\n10.0.0.7,p\n"})
-	if err == nil || !strings.HasPrefix(err.Error(), `c.csv:1:1: class c: profile: "p2" is not defined: say one of p, q`) {
+	if err == nil || !strings.HasPrefix(err.Error(), "c.csv:1:13: class c: profile: \"p2\" is not defined: say one of p, q\n    10.0.0.0/24,p2\n                ^") {
 		t.Errorf("an undefined profile: %v", err)
 	}
 	p, err := parseText(customers("src"), files{"c.csv": "10.0.0.0/24,p\n10.0.0.7\n"})
@@ -116,7 +116,7 @@ func TestParseSetRefused(t *testing.T) {
 			`c.csv:1:1: class c: "x" is no prefix: …`,
 		}},
 		"another unit": {customers("flow"), files{"c.csv": "10.0.0.0/8\n10.0.0.0/9,q\n"}, []string{
-			"c.csv:2:1: class c: count: l3 does not fit profile q, which is written in packets",
+			"c.csv:2:12: class c: count: l3 does not fit profile q, which is written in packets",
 		}},
 		"lines that share a bucket": {customers("class"), files{"c.csv": "10.0.0.0/8,p\n"}, []string{
 			"8:34: class c: per: class would let lines of c.csv with different profiles share a bucket: say flow or src, or give no profiles in the file",

@@ -76,7 +76,7 @@ func (c *Class) profileNames() (names []string) {
 		names = append(names, m.Profile)
 	}
 	for _, set := range []*Set{c.Match.SrcSet, c.Match.DstSet} {
-		lines, _ := set.profiles()
+		lines := set.profiles()
 		names = append(names, lines...)
 	}
 	slices.Sort(names)
