@@ -78,27 +78,3 @@ func contradiction(given map[string]string) error {
 	}
 	return nil
 }
-
-// actionText is an action as in a command's flags.
-func actionText(a marker.Action) string {
-	var words []string
-	if a.Verbs&marker.VerbDrop != 0 {
-		return "drop"
-	}
-	if a.Verbs&marker.VerbCE != 0 {
-		words = append(words, "ecn-ce")
-	}
-	if a.Verbs&marker.VerbDSCP != 0 {
-		words = append(words, "dscp="+marker.DSCPName(a.DSCP))
-	}
-	if a.Verbs&marker.VerbMark != 0 {
-		words = append(words, fmt.Sprintf("mark=%d", a.Mark))
-	}
-	if a.Verbs&marker.VerbPriority != 0 {
-		words = append(words, fmt.Sprintf("priority=%d", a.Priority))
-	}
-	if len(words) == 0 {
-		return "pass"
-	}
-	return strings.Join(words, ",")
-}

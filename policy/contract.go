@@ -43,7 +43,7 @@ func Contract(p *Policy, class string) []string {
 		"rate:      " + strings.Join(rates, "; ") + c.lineText(),
 		"burst:     " + strings.Join(bursts, "; "),
 		"verbs:     " + fmt.Sprintf("green %s; yellow %s; red %s",
-			actionText(c.Actions[marker.Green]), actionText(c.Actions[marker.Yellow]), actionText(c.Actions[marker.Red])),
+			c.Actions[marker.Green], c.Actions[marker.Yellow], c.Actions[marker.Red]),
 		"signal:    " + p.signal(c),
 		"state:     memory of this host's kernel, for each interface and direction its own; lost at detach and at reboot: buckets then start full",
 		"clock:     CLOCK_MONOTONIC of this host, in nanoseconds; in a replay the capture's own time stamps",

@@ -34,7 +34,7 @@ func describeClass(plan *marker.Plan, c *marker.Class) string {
 	}
 	separator := ";"
 	for color, action := range c.Actions {
-		fmt.Fprintf(&b, "%s %v %s", separator, marker.Color(color), actionText(action))
+		fmt.Fprintf(&b, "%s %v %s", separator, marker.Color(color), action)
 		separator = ","
 	}
 	return b.String()

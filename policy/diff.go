@@ -150,7 +150,7 @@ func (d *differ) classChanges(prev, next *marker.Class) (what []string) {
 		what = append(what, "other DSCPs arrive yellow or red")
 	}
 	for color := range prev.Actions {
-		differs(marker.Color(color).String(), actionText(prev.Actions[color]), actionText(next.Actions[color]))
+		differs(marker.Color(color).String(), prev.Actions[color].String(), next.Actions[color].String())
 	}
 	return what
 }
