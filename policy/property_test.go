@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"unicode"
 
 	"pgregory.net/rapid"
 
@@ -97,6 +98,9 @@ func FuzzWords(f *testing.F) {
 			for _, line := range strings.Split(err.Error(), "\n") {
 				if !strings.HasPrefix(line, "--") {
 					t.Errorf("a line begins with no flag: %q", line)
+				}
+				if strings.ContainsFunc(line, unicode.IsControl) {
+					t.Errorf("a control character reaches the terminal: %q", line)
 				}
 			}
 			return

@@ -58,6 +58,9 @@ func leadingZero(input, digits, rest string) error {
 	if decimal == "" {
 		decimal = "0"
 	}
+	if strings.ContainsFunc(rest, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return fail(ErrUnclear, "%q begins with a zero: leave it out", input) // rest is not for a terminal
+	}
 	octal, err := strconv.ParseUint(digits, 8, 64)
 	if err != nil || rest != "" && rest[0] == '.' || decimal == strconv.FormatUint(octal, 10) {
 		return fail(ErrUnclear, "%q begins with a zero: write %s%s", input, decimal, rest)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 )
 
 func TestParseRate(t *testing.T) {
@@ -252,9 +253,9 @@ func TestFormat(t *testing.T) {
 }
 
 // FuzzParse: no text makes a parser panic, what is read is in range, and what
-// is printed reads back as the same quantity.
+// is printed reads back as the same quantity. A refusal is one line, fit for a terminal.
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"10mbit", "2.048mbit", "0B", "96KiB", "1.5us", "010", "1M", "5kpps", "9223372036B", "1.2.3", "10kbps", "٣mbit"} {
+	for _, seed := range []string{"10mbit", "2.048mbit", "00\n0", "0B", "96KiB", "1.5us", "010", "1M", "5kpps", "9223372036B", "1.2.3", "10kbps", "٣mbit"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -274,6 +275,13 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("%q is %+v, printed %q, read back as %+v, %v", text, size, size, again, err)
 			}
 		}
-		_, _ = ParseCount(text)
+		_, rate := ParseRate(text)
+		_, size := ParseSize(text)
+		_, count := ParseCount(text)
+		for _, err := range []error{rate, size, count} {
+			if err != nil && strings.ContainsFunc(err.Error(), unicode.IsControl) {
+				t.Fatalf("%q is refused with a control character: %q", text, err.Error())
+			}
+		}
 	})
 }
