@@ -20,6 +20,10 @@ type Frame struct {
 	// GSOSize makes the frame a super-packet, of TCP or UDP, that stands for segments
 	// of this many bytes of payload, the last of what remains. 0: it is one packet.
 	GSOSize int
+	// Linear asks the kernel to hold that many bytes of the frame in the skb's linear area,
+	// and those behind in pages, where the frame takes more than a page (4 KiB). 0: the
+	// kernel's choice. A super-packet's headers are always linear.
+	Linear int
 
 	// Of kept frames only:
 	Time      time.Time // when the kernel saw it
@@ -141,6 +145,7 @@ func sendFrame(fd int, parts [][]byte, to unix.Sockaddr) error {
 func (f Frame) vnet() (header, data []byte, err error) {
 	header = make([]byte, vnetLen)
 	if f.GSOSize == 0 {
+		binary.NativeEndian.PutUint16(header[2:], uint16(f.Linear))
 		return header, f.Data, nil
 	}
 	h, ok := parseHeaders(f.Data)

@@ -190,3 +190,19 @@ func ethtoolSet(fd int, device string, command uint32, on bool) error {
 	}
 	return nil
 }
+
+// SetGRO has the host's device merge the packets that arrive into super-packets, or not.
+// A device that merges has a queue of 256 packets of its own, and drops what is beyond.
+func (h *Host) SetGRO(on bool) error {
+	return h.Do(func() error {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("open a socket to switch offloads: %w", err)
+		}
+		defer unix.Close(fd)
+		if err := ethtoolSet(fd, h.Device, unix.ETHTOOL_SGRO, on); err != nil {
+			return fmt.Errorf("switch GRO of %s (on: %t): %w", h.Device, on, err)
+		}
+		return nil
+	})
+}
