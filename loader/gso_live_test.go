@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/asm"
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
 	"github.com/vishvananda/netlink"
@@ -126,7 +124,7 @@ func testSuperPackets(t *testing.T, w gsoWay, ipv6 bool) {
 	policed := police(t, host, device, w.direction, plan)
 	var buffers *foreign // measures what the hook is given
 	if device == host.Device && !testutils.KernelBefore(t, 6, 6) {
-		buffers = newLongest(t)
+		buffers = newLargest(t, bufferLength)
 		buffers.attachTCX(t, host, w.direction, true)
 	}
 	at, direction := w.watched(lab)
@@ -185,32 +183,6 @@ func testSuperPackets(t *testing.T, w gsoWay, ipv6 bool) {
 			t.Errorf("the hook was given no buffer longer than %d bytes: want %d", longest, w.longest)
 		}
 	}
-}
-
-// newLongest is a foreign program that counts the bytes of the longest buffer that passes.
-func newLongest(tb testing.TB) *foreign {
-	tb.Helper()
-	longest, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "Dual BSD/GPL", Instructions: asm.Instructions{
-		asm.LoadMem(asm.R3, asm.R1, 0, asm.Word), // skb->len
-		asm.LoadMapValue(asm.R1, longest.FD(), 0),
-		asm.LoadMem(asm.R2, asm.R1, 0, asm.DWord),
-		asm.JLE.Reg(asm.R3, asm.R2, "done"),
-		asm.StoreMem(asm.R1, 0, asm.R3, asm.DWord),
-		asm.Mov.Imm(asm.R0, -1).WithSymbol("done"),
-		asm.Return(),
-	}})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		program.Close()
-		longest.Close()
-	})
-	return &foreign{program, longest}
 }
 
 // spent is what a class's own bucket has spent of its CBS, in whole bytes or packets.

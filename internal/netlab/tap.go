@@ -17,6 +17,7 @@ type TapOptions struct {
 	Pieces bool
 	// Offload lets frames be super-packets, and say how much of them is linear.
 	Offload bool
+	MTU     int // bytes of IP; 0 means 1500
 }
 
 // A Tap is a tap or tun device whose arriving packets the process writes. It is gone
@@ -73,6 +74,11 @@ func (t *Tap) make() error {
 		return err
 	}
 	t.Ifindex = link.Attrs().Index
+	if t.opts.MTU != 0 {
+		if err := netlink.LinkSetMTU(link, t.opts.MTU); err != nil {
+			return err
+		}
+	}
 	// As with a laboratory's devices, nobody asks for neighbours.
 	return errors.Join(netlink.LinkSetARPOff(link), netlink.LinkSetUp(link))
 }
