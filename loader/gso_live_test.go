@@ -288,15 +288,15 @@ func superFrames(tb testing.TB, lab *netlab.Lab, ipv6 bool, port uint16) (frames
 		if c.udp && c.gso > 0 && testutils.KernelBefore(tb, 6, 2) {
 			continue // no word for them in a virtio_net_hdr
 		}
-		frames = append(frames, netlab.Frame{Data: transportFrame(tb, lab, ipv6, c.udp, port, c.payload, c.options), GSOSize: c.gso})
+		frames = append(frames, netlab.Frame{Data: transportFrame(tb, lab.Left, ipv6, c.udp, port, c.payload, c.options), GSOSize: c.gso})
 	}
 	return frames
 }
 
-// transportFrame is an Ethernet frame of TCP or UDP from left to right.
-func transportFrame(tb testing.TB, lab *netlab.Lab, ipv6, udp bool, port uint16, payload int, options bool) []byte {
+// transportFrame is an Ethernet frame of TCP or UDP from a host to its peer.
+func transportFrame(tb testing.TB, from *netlab.Host, ipv6, udp bool, port uint16, payload int, options bool) []byte {
 	tb.Helper()
-	ether := &layers.Ethernet{SrcMAC: lab.Left.MAC, DstMAC: lab.Right.MAC, EthernetType: layers.EthernetTypeIPv4}
+	ether := &layers.Ethernet{SrcMAC: from.MAC, DstMAC: from.Peer().MAC, EthernetType: layers.EthernetTypeIPv4}
 	proto := layers.IPProtocolTCP
 	if udp {
 		proto = layers.IPProtocolUDP
@@ -304,10 +304,10 @@ func transportFrame(tb testing.TB, lab *netlab.Lab, ipv6, udp bool, port uint16,
 	var ip interface {
 		gopacket.SerializableLayer
 		gopacket.NetworkLayer
-	} = &layers.IPv4{Version: 4, TTL: 64, Protocol: proto, SrcIP: lab.Left.Addr(false).AsSlice(), DstIP: lab.Right.Addr(false).AsSlice()}
+	} = &layers.IPv4{Version: 4, TTL: 64, Protocol: proto, SrcIP: from.Addr(false).AsSlice(), DstIP: from.Peer().Addr(false).AsSlice()}
 	if ipv6 {
 		ether.EthernetType = layers.EthernetTypeIPv6
-		ip = &layers.IPv6{Version: 6, HopLimit: 64, NextHeader: proto, SrcIP: lab.Left.Addr(true).AsSlice(), DstIP: lab.Right.Addr(true).AsSlice()}
+		ip = &layers.IPv6{Version: 6, HopLimit: 64, NextHeader: proto, SrcIP: from.Addr(true).AsSlice(), DstIP: from.Peer().Addr(true).AsSlice()}
 	}
 	var transport gopacket.SerializableLayer
 	var err error

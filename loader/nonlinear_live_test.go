@@ -223,7 +223,7 @@ func TestHeadersInPages(t *testing.T) {
 				testHeadersInPages(t, ipv6, udp, func(lab *netlab.Lab, frames []netlab.Frame) error {
 					var short []netlab.Frame
 					for i := range frames {
-						short = append(short, netlab.Frame{Data: transportFrame(t, lab, ipv6, udp, nonlinearPort, 20*i, false)})
+						short = append(short, netlab.Frame{Data: transportFrame(t, lab.Left, ipv6, udp, nonlinearPort, 20*i, false)})
 					}
 					after, err := lab.Left.SendRing(short...)
 					for i := range after {
@@ -272,7 +272,7 @@ func testHeadersInPages(t *testing.T, ipv6, udp bool, send func(*netlab.Lab, []n
 	}
 	var frames []netlab.Frame
 	for linear := 14; linear <= 80; linear++ {
-		frames = append(frames, netlab.Frame{Data: transportFrame(t, lab, ipv6, udp, nonlinearPort, 8000+linear, false), Linear: linear})
+		frames = append(frames, netlab.Frame{Data: transportFrame(t, lab.Left, ipv6, udp, nonlinearPort, 8000+linear, false), Linear: linear})
 	}
 	if err := send(lab, frames); err != nil {
 		t.Fatal(err)
