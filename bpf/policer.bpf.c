@@ -164,7 +164,7 @@ int policer(struct __sk_buff *skb)
 		if (parsed == PARSED_NOT_IP)
 			port->not_ip++;
 		else
-			port->unmatched += wire_packets(&w->frame);
+			port->unmatched += wire_packets(&w->frame, &w->packet);
 		replay_result(skb, parsed == PARSED_NOT_IP ? KIND_NOT_IP : KIND_UNMATCHED, NO_CLASS,
 			      0, 0, 0, NULL);
 		return TC_ACT_UNSPEC;

@@ -4,6 +4,7 @@ const (
 	ethernetMin = 60 // without FCS
 	ethernetL1  = 24 // preamble, start delimiter, FCS, gap
 	vlanTag     = 4
+	gsoByFrags  = 0xffff // gso_size that says: segments of any size, as SCTP's
 )
 
 // CostMax is the largest cost of a packet in the packet path: more is clamped to it.
@@ -43,12 +44,45 @@ func frameBytes(f *Frame, length uint32) uint32 {
 	return max(length, ethernetMin)
 }
 
-// wirePackets is how many packets a frame is on the wire, as far as it says so itself.
-func wirePackets(f *Frame) uint32 {
-	if f.GSOSize != 0 && f.GSOSegs != 0 {
-		return f.GSOSegs
+// segments is how a super-packet is cut.
+type segments struct {
+	header  uint32 // IP bytes that each carries
+	payload uint32 // that they share
+	size    uint32 // payload of each but the last
+	count   uint32
+}
+
+// segmentsOf is how f is cut; not for what is not IP, or no super-packet.
+func segmentsOf(f *Frame, p *packet) (s segments) {
+	s.header = p.l4 - p.l3 + uint32(p.l4Header)
+	s.payload = f.Length - p.l3
+	if s.payload > s.header {
+		s.payload -= s.header
+	} else {
+		s.payload = 0
 	}
-	return 1
+	s.header -= uint32(p.jumbo)
+	s.size = f.GSOSize
+	s.count = f.GSOSegs
+	if s.count == 0 {
+		s.count = (s.payload + s.size - 1) / s.size
+	}
+	if s.count == 0 {
+		s.count = 1
+	}
+	// What is known is their number and their sum: as if all were as large.
+	if s.size == gsoByFrags {
+		s.size = (s.payload + s.count - 1) / s.count
+	}
+	return s
+}
+
+// wirePackets is how many packets an IP frame is on the wire.
+func wirePackets(f *Frame, p *packet) uint32 {
+	if f.GSOSize == 0 {
+		return 1
+	}
+	return segmentsOf(f, p).count
 }
 
 func segmentCost(c *Class, f *Frame, p *packet, ip uint32) uint64 {
@@ -77,33 +111,19 @@ func costOf(c *Class, f *Frame, p *packet) (out cost) {
 		out.bytes = uint64(p.ipLength)
 		out.cost = wireCost(c, int64(p.ipLength), int64(frame))
 	} else {
-		header := p.l4 - p.l3 + uint32(p.l4Header)
-		payload := f.Length - p.l3
-		if payload > header {
-			payload -= header
-		} else {
-			payload = 0
-		}
-		header -= uint32(p.jumbo)
-		segments := f.GSOSegs
-		if segments == 0 {
-			segments = (payload + f.GSOSize - 1) / f.GSOSize
-		}
-		if segments == 0 {
-			segments = 1
-		}
+		s := segmentsOf(f, p)
 		// Full segments, one with the rest, and empty ones where there are more than the payload
 		// fills: the IP bytes add up in any case.
-		full := segments - 1
-		if uint64(full)*uint64(f.GSOSize) > uint64(payload) {
-			full = payload / f.GSOSize
+		full := s.count - 1
+		if uint64(full)*uint64(s.size) > uint64(s.payload) {
+			full = s.payload / s.size
 		}
-		rest := payload - full*f.GSOSize
-		out.packets = segments
-		out.bytes = uint64(segments)*uint64(header) + uint64(payload)
-		out.cost = uint64(full)*segmentCost(c, f, p, header+f.GSOSize) +
-			segmentCost(c, f, p, header+rest) +
-			uint64(segments-1-full)*segmentCost(c, f, p, header)
+		rest := s.payload - full*s.size
+		out.packets = s.count
+		out.bytes = uint64(s.count)*uint64(s.header) + uint64(s.payload)
+		out.cost = uint64(full)*segmentCost(c, f, p, s.header+s.size) +
+			segmentCost(c, f, p, s.header+rest) +
+			uint64(s.count-1-full)*segmentCost(c, f, p, s.header)
 	}
 	out.cost = min(out.cost, CostMax)
 	if c.Count != CountPackets {

@@ -129,6 +129,12 @@ func TestCostSuperPackets(t *testing.T) {
 		{"UDP", longer(ethernet("0800", ip4(2528, 17), udp), 2542), 1000, 3, 2500 + 3*28, 2500 + 3*42, 2500 + 3*66, 3},
 		{"UDP, gso_segs 0, the last is 1 byte", longer(ethernet("0800", ip4(2029, 17), udp), 2043), 1000, 0, 2001 + 3*28, 2*1042 + 60, 2*1066 + 84, 3},
 		{"UDP, IPv6", longer(ethernet("86dd", ip6(2508, 17), udp), 2562), 1000, 3, 2500 + 3*48, 2500 + 3*62, 2500 + 3*86, 3},
+		// SCTP: segments of any size; their number and their sum are known.
+		{"SCTP", longer(ethernet("0800", ip4(3412, 132), sctp), 3426), 0xffff, 3, 3380 + 3*32, 3380 + 3*46, 3380 + 3*70, 3},
+		{"SCTP, a byte over", longer(ethernet("0800", ip4(3413, 132), sctp), 3427), 0xffff, 3, 3381 + 3*32, 3381 + 3*46, 3381 + 3*70, 3},
+		{"SCTP, tiny segments", longer(ethernet("0800", ip4(37, 132), sctp), 51), 0xffff, 4, 5 + 4*32, 4 * 60, 4 * 84, 4},
+		{"SCTP, no payload", longer(ethernet("0800", ip4(32, 132), sctp), 46), 0xffff, 2, 2 * 32, 2 * 60, 2 * 84, 2},
+		{"SCTP, IPv6", longer(ethernet("86dd", ip6(1472, 132), sctp), 1526), 0xffff, 2, 1460 + 2*52, 1460 + 2*66, 1460 + 2*90, 2},
 		{"TCP in PPPoE", longer(ethernet(pppoe, "0021", ip4(3040, 6), tcp), 3062), 1448, 3, 3120, 3000 + 3*62, 3000 + 3*86, 3},
 		{"TCP without link header", Frame{Data: unhex(ip4(3040, 6), tcp), Length: 3040, Link: LinkIPv4}, 1448, 3, 3120, 3120, 3120 + 3*24, 3},
 		// Tunnelled: outer headers only (a known deviation).

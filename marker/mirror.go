@@ -137,7 +137,7 @@ func (m *Mirror) Packet(f *Frame, now uint64) Outcome {
 			m.stats.Port.NotIP++
 			return Unmetered(NotIP)
 		}
-		m.stats.Port.Unmatched += uint64(wirePackets(f))
+		m.stats.Port.Unmatched += uint64(wirePackets(f, &p))
 		return Unmetered(Unmatched)
 	}
 	c := &plan.Classes[class]

@@ -13,6 +13,7 @@
 #define ETHERNET_MIN 60 /* without FCS */
 #define ETHERNET_L1 24	/* preamble, start delimiter, FCS, gap */
 #define VLAN_TAG 4
+#define GSO_BY_FRAGS 0xffff /* gso_size that says: segments of any size, as SCTP's */
 
 struct cost {
 	u64 cost;    /* in the class's unit, at most COST_MAX */
@@ -51,10 +52,39 @@ static always_inline u32 frame_bytes(const struct frame *f, u32 length)
 	return length < ETHERNET_MIN ? ETHERNET_MIN : length;
 }
 
-/* How many packets a frame is on the wire, as far as it says so itself. */
-static always_inline u32 wire_packets(const struct frame *f)
+/* How a super-packet is cut. */
+struct segments {
+	u32 header;  /* IP bytes that each carries */
+	u32 payload; /* that they share */
+	u32 size;    /* payload of each but the last */
+	u32 count;
+};
+
+/* Not for what is not IP, or no super-packet. */
+static always_inline struct segments segments_of(const struct frame *f, const struct packet *p)
 {
-	return f->gso_size && f->gso_segs ? f->gso_segs : 1;
+	struct segments s;
+
+	s.header = p->l4 - p->l3 + p->l4_header;
+	s.payload = f->length - p->l3;
+	s.payload = s.payload > s.header ? s.payload - s.header : 0;
+	s.header -= p->jumbo;
+	s.size = f->gso_size;
+	s.count = f->gso_segs;
+	if (!s.count)
+		s.count = (s.payload + s.size - 1) / s.size;
+	if (!s.count)
+		s.count = 1;
+	/* What is known is their number and their sum: as if all were as large. */
+	if (s.size == GSO_BY_FRAGS)
+		s.size = (s.payload + s.count - 1) / s.count;
+	return s;
+}
+
+/* How many packets an IP frame is on the wire. */
+static always_inline u32 wire_packets(const struct frame *f, const struct packet *p)
+{
+	return f->gso_size ? segments_of(f, p).count : 1;
 }
 
 static always_inline u64 segment_cost(const struct class *c, const struct frame *f,
@@ -66,7 +96,8 @@ static always_inline u64 segment_cost(const struct class *c, const struct frame 
 static always_inline void cost_of(const struct class *c, const struct frame *f,
 				  const struct packet *p, struct cost *cost)
 {
-	u32 header, payload, segments, full, rest;
+	struct segments s;
+	u32 full, rest;
 
 	if (p->family == FAMILY_NONE) {
 		cost->packets = 1;
@@ -81,26 +112,18 @@ static always_inline void cost_of(const struct class *c, const struct frame *f,
 				       f->link == LINK_ETHERNET ? frame_bytes(f, f->length) :
 								  p->ip_length);
 	} else {
-		header = p->l4 - p->l3 + p->l4_header;
-		payload = f->length - p->l3;
-		payload = payload > header ? payload - header : 0;
-		header -= p->jumbo;
-		segments = f->gso_segs;
-		if (!segments)
-			segments = (payload + f->gso_size - 1) / f->gso_size;
-		if (!segments)
-			segments = 1;
+		s = segments_of(f, p);
 		/* Full segments, one with the rest, and empty ones where there are more than the
 		 * payload fills: the IP bytes add up in any case. */
-		full = segments - 1;
-		if ((u64)full * f->gso_size > payload)
-			full = payload / f->gso_size;
-		rest = payload - full * f->gso_size;
-		cost->packets = segments;
-		cost->bytes = (u64)segments * header + payload;
-		cost->cost = full * segment_cost(c, f, p, header + f->gso_size) +
-			     segment_cost(c, f, p, header + rest) +
-			     (segments - 1 - full) * segment_cost(c, f, p, header);
+		full = s.count - 1;
+		if ((u64)full * s.size > s.payload)
+			full = s.payload / s.size;
+		rest = s.payload - full * s.size;
+		cost->packets = s.count;
+		cost->bytes = (u64)s.count * s.header + s.payload;
+		cost->cost = full * segment_cost(c, f, p, s.header + s.size) +
+			     segment_cost(c, f, p, s.header + rest) +
+			     (s.count - 1 - full) * segment_cost(c, f, p, s.header);
 	}
 	if (cost->cost > COST_MAX)
 		cost->cost = COST_MAX;
