@@ -92,7 +92,7 @@ func (h ip6) bytes() []byte {
 	return append(b, h.body...)
 }
 
-// udp and udplite are a header of 8 bytes, and payload.
+// udp is a header of 8 bytes, as UDP-Lite and, for its ports, DCCP have it; and payload.
 func udp(payload int) []byte { return append(octets("1234 0035 0000 0000"), zeros(payload)...) }
 
 // tcp is a header of 20 bytes and options, and payload.
