@@ -48,10 +48,10 @@ func TestCutAnywhere(t *testing.T) {
 	} {
 		whole := mustRead(t, c.file)
 		for n := 1; n < len(c.file); n++ {
-			want, boundary := 0, false
+			want, begins, boundary := 0, 0, false
 			for i, end := range c.ends {
 				if end <= n {
-					want = c.packets[i]
+					want, begins = c.packets[i], end
 					boundary = end == n
 				}
 			}
@@ -68,8 +68,8 @@ func TestCutAnywhere(t *testing.T) {
 				cut.Left >= cut.Promised || cut.Record != int64(want+1) && cut.Record != 0 || cut.File != "x") {
 				t.Errorf("%s cut at %d: %#v", c.name, n, err)
 			}
-			if cut != nil && (cut.Record == 0) != (n < c.ends[0]) {
-				t.Errorf("%s cut at %d: record %d", c.name, n, cut.Record)
+			if cut != nil && ((cut.Record == 0) != (n < c.ends[0]) || cut.Offset != int64(begins)) {
+				t.Errorf("%s cut at %d: record %d at byte %d, not %d", c.name, n, cut.Record, cut.Offset, begins)
 			}
 			if diff := cmp.Diff(whole[:want], all, cmp.Transformer("nil", func(p []Packet) []Packet { return append([]Packet{}, p...) })); diff != "" {
 				t.Errorf("%s cut at %d: %s", c.name, n, diff)
@@ -105,7 +105,7 @@ func TestCutSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = readAll(r)
-	if got, want := err.Error(), "x: record 17 is cut short: 60 bytes promised, 12 left"; got != want {
+	if got, want := err.Error(), "x: at byte 344: record 17 is cut short: 60 bytes promised, 12 left"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -7,7 +7,8 @@ import (
 )
 
 // Errors of this package, for errors.Is. A missing file is fs.ErrNotExist. The
-// text of the error returned is one line that names the file.
+// text of the error returned is one line that names the file, and where it is
+// damaged or cut the byte at which the record or block in question begins.
 var (
 	// ErrNotRegular: a directory, FIFO, socket or device.
 	ErrNotRegular = errors.New("not a regular file")
@@ -41,16 +42,28 @@ type CutError struct {
 	File     string
 	Record   int64  // the record that could not be read, from 1; 0: the file's own header
 	What     string // what is cut, as a person would say it: "record 17"
+	Offset   int64  // the byte of the content, from 0, at which it begins
+	Unzipped bool   // the file is gzipped: Offset counts unzipped bytes
 	Promised int64  // bytes it should have; 0 where not known
 	Left     int64  // bytes of it that are there
 }
 
-// Error is one line: "x.pcap: record 17 is cut short: 60 bytes promised, 12 left".
+// Error is one line: "x.pcap: at byte 984: record 17 is cut short: 60 bytes
+// promised, 12 left".
 func (e *CutError) Error() string {
+	text := e.File + ": " + place(e.Offset, e.Unzipped) + e.What + " is cut short"
 	if e.Promised == 0 {
-		return fmt.Sprintf("%s: %s is cut short", e.File, e.What)
+		return text
 	}
-	return fmt.Sprintf("%s: %s is cut short: %d bytes promised, %d left", e.File, e.What, e.Promised, e.Left)
+	return fmt.Sprintf("%s: %d bytes promised, %d left", text, e.Promised, e.Left)
+}
+
+// place begins an error with where in the file it is.
+func place(offset int64, unzipped bool) string {
+	if unzipped {
+		return fmt.Sprintf("at unzipped byte %d: ", offset)
+	}
+	return fmt.Sprintf("at byte %d: ", offset)
 }
 
 // Unwrap returns io.ErrUnexpectedEOF.
@@ -60,7 +73,7 @@ func (e *CutError) Unwrap() error { return io.ErrUnexpectedEOF }
 func headerCut(err error) error {
 	var cut *CutError
 	if errors.As(err, &cut) {
-		cut.Record, cut.What = 0, "the file header"
+		cut.Record, cut.What, cut.Offset = 0, "the file header", 0
 	}
 	return err
 }

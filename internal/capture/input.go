@@ -22,6 +22,7 @@ type input struct {
 	gzipped bool
 	close   func() error
 	records int64 // whole records taken so far, for the errors
+	began   int64 // the byte of the content (where gzipped, unzipped) at which the record or block begins, likewise
 }
 
 // openInput opens a regular file that is not empty. A FIFO does not make it
@@ -107,23 +108,35 @@ func (in *input) offset() int64 {
 // is wrong. promised > 0 says that something should follow.
 func (in *input) end(promised int64) error {
 	if in.gzipped && errors.Is(in.err, io.ErrUnexpectedEOF) {
-		return &CutError{File: in.name, Record: in.records + 1, What: "the gzip stream after " + after(in.records)}
+		return in.cut("the gzip stream after "+after(in.records), 0, 0)
 	}
 	if in.gzipped && in.err != io.EOF {
-		return fail(in.name, ErrDamaged, "the gzip stream is damaged after %s: %v", after(in.records), in.err)
+		return in.damaged("the gzip stream is damaged after %s: %v", after(in.records), in.err)
 	}
 	if in.err != io.EOF {
 		return fail(in.name, in.err, "cannot be read after %s: %v", after(in.records), in.err)
 	}
 	if promised > 0 {
-		return &CutError{in.name, in.records + 1, "what follows " + after(in.records), promised, int64(in.buffered())}
+		return in.cut("what follows "+after(in.records), promised, int64(in.buffered()))
 	}
 	return io.EOF
 }
 
-// damaged is the error of a file that contradicts itself at the next record.
+// begin notes that a record or block begins here.
+func (in *input) begin() { in.began = in.taken }
+
+// damaged is the error of a file that contradicts itself in the record or
+// block that began last.
 func (in *input) damaged(format string, args ...any) error {
-	return fail(in.name, ErrDamaged, format, args...)
+	return fail(in.name, ErrDamaged, place(in.began, in.gzipped)+format, args...)
+}
+
+// cut is the error of a file that ends in the record or block that began last.
+func (in *input) cut(what string, promised, left int64) error {
+	return &CutError{
+		File: in.name, Record: in.records + 1, What: what, Offset: in.began, Unzipped: in.gzipped,
+		Promised: promised, Left: left,
+	}
 }
 
 // cutRecord is the error of a next record that is not whole.
@@ -131,5 +144,5 @@ func (in *input) cutRecord(promised, left int) error {
 	if in.err != io.EOF && !errors.Is(in.err, io.ErrUnexpectedEOF) {
 		return in.end(int64(promised))
 	}
-	return &CutError{in.name, in.records + 1, recordName(in.records + 1), int64(promised), int64(left)}
+	return in.cut(recordName(in.records+1), int64(promised), int64(left))
 }

@@ -47,6 +47,7 @@ func openPcap(in *input) (*pcap, error) {
 
 func (f *pcap) next(p *Packet) error {
 	in := f.in
+	in.begin()
 	if !in.have(pcapRecordHeader) {
 		return f.cut()
 	}

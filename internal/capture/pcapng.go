@@ -66,6 +66,7 @@ func (f *pcapng) next(p *Packet) error {
 // and takes nothing. It returns io.EOF where the file ends here.
 func (f *pcapng) block() (kind, length uint32, err error) {
 	in := f.in
+	in.begin()
 	if !in.have(minBlock) {
 		if in.buffered() == 0 {
 			return 0, 0, in.end(0)
@@ -153,7 +154,8 @@ func (f *pcapng) section(length uint32) error {
 		// 1.2 was written by some for what is 1.0.
 		major, minor := half(in.peek(16)[12:], f.big), half(in.peek(16)[14:], f.big)
 		if major != 1 || minor != 0 && minor != 2 {
-			return fail(in.name, ErrFormat, "has a pcapng section of version %d.%d: only 1.0 is read", major, minor)
+			return fail(in.name, ErrFormat, "%sa pcapng section of version %d.%d: only 1.0 is read",
+				place(in.began, in.gzipped), major, minor)
 		}
 	}
 	f.interfaces = f.interfaces[:0]
@@ -199,7 +201,7 @@ func (f *pcapng) packet(p *Packet, kind, length uint32) error {
 			in.records+1, captured, len(data), maxCaptured)
 	}
 	if !from.link.supported() {
-		return refuseLink(in.name, recordName(in.records+1), from.link)
+		return refuseLink(in.name, place(in.began, in.gzipped)+recordName(in.records+1), from.link)
 	}
 	p.set(f.last, data[:captured:captured], original, from.link, from.fcs)
 	return nil

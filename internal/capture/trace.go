@@ -87,6 +87,7 @@ func (t *Trace) Close() error { return t.in.close() }
 // readLine takes one line; the last may lack its newline.
 func (t *Trace) readLine() ([]byte, error) {
 	in := t.in
+	in.begin()
 	for looked := 0; ; {
 		line := in.peek(min(in.buffered(), maxLine))
 		if i := bytes.IndexByte(line[looked:], '\n'); i >= 0 {

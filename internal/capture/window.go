@@ -12,6 +12,7 @@ type window struct {
 	src        io.Reader
 	buf        []byte
 	start, end int   // buf[start:end] is read and not yet taken
+	taken      int64 // bytes before buf[start]
 	err        error // why nothing can be read after buf[end]
 }
 
@@ -25,7 +26,10 @@ func (w *window) have(n int) bool { return w.end-w.start >= n || w.fill(n) }
 func (w *window) peek(n int) []byte { return w.buf[w.start : w.start+n : w.start+n] }
 
 // take moves on by n bytes, which have(n) reported.
-func (w *window) take(n int) { w.start += n }
+func (w *window) take(n int) {
+	w.start += n
+	w.taken += int64(n)
+}
 
 // fill reads until n bytes are there, or no more come.
 func (w *window) fill(n int) bool {
