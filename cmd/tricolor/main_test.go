@@ -64,7 +64,7 @@ func runScripts(t *testing.T, files ...string) {
 			return os.Symlink(captures, filepath.Join(env.WorkDir, "captures"))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"tricolor": tricolor, "exits": exits, "truncate": truncate, "veth": veth, "remove": remove, "send": send,
+			"tricolor": tricolor, "exits": exits, "truncate": truncate, "unhex": unhex, "veth": veth, "remove": remove, "send": send,
 		},
 	})
 }

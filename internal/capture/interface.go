@@ -94,32 +94,27 @@ func checkSequence(length uint8) int {
 // nanoseconds converts a time stamp to nanoseconds since 1970, rounded down
 // and clamped to what 64 bits hold.
 func (i *ngInterface) nanoseconds(stamp uint64) uint64 {
-	return addSeconds(scaleStamp(stamp, i.resolution), i.offset)
+	high, low := scaleStamp(stamp, i.resolution)
+	return addSeconds(high, low, i.offset)
 }
 
-func scaleStamp(stamp uint64, resolution uint8) uint64 {
+// scaleStamp is a time stamp in nanoseconds, of 128 bits.
+func scaleStamp(stamp uint64, resolution uint8) (high, low uint64) {
 	exponent := int(resolution & 0x7f)
-	if resolution&0x80 != 0 {
-		high, low := bits.Mul64(stamp, 1e9)
-		if exponent >= 64 {
-			return high >> (exponent - 64)
-		}
-		if high>>exponent != 0 {
-			return math.MaxUint64
-		}
-		return high<<(64-exponent) | low>>exponent
+	switch binary := resolution&0x80 != 0; {
+	case binary && exponent >= 64:
+		high, _ = bits.Mul64(stamp, 1e9)
+		return 0, high >> (exponent - 64)
+	case binary:
+		high, low = bits.Mul64(stamp, 1e9)
+		return high >> exponent, high<<(64-exponent) | low>>exponent
+	case exponent > 9+19:
+		return 0, 0 // a whole u64 of them is below one nanosecond
+	case exponent >= 9:
+		return 0, stamp / powerOfTen(exponent-9)
+	default:
+		return bits.Mul64(stamp, powerOfTen(9-exponent))
 	}
-	if exponent > 9+19 {
-		return 0 // a whole u64 of them is below one nanosecond
-	}
-	if exponent >= 9 {
-		return stamp / powerOfTen(exponent-9)
-	}
-	high, low := bits.Mul64(stamp, powerOfTen(9-exponent))
-	if high != 0 {
-		return math.MaxUint64
-	}
-	return low
 }
 
 func powerOfTen(n int) uint64 {
@@ -130,25 +125,24 @@ func powerOfTen(n int) uint64 {
 	return power
 }
 
-func addSeconds(ns uint64, seconds int64) uint64 {
-	if seconds == 0 {
-		return ns
-	}
-	negative := seconds < 0
-	magnitude := uint64(seconds)
-	if negative {
+// addSeconds adds to nanoseconds of 128 bits, and clamps to 64.
+func addSeconds(high, low uint64, seconds int64) uint64 {
+	magnitude, over := uint64(seconds), uint64(0)
+	if seconds < 0 {
 		magnitude = -magnitude
 	}
-	high, shift := bits.Mul64(magnitude, 1e9)
-	if negative {
-		if high != 0 || shift > ns {
+	more, shift := bits.Mul64(magnitude, 1e9)
+	if seconds < 0 {
+		low, over = bits.Sub64(low, shift, 0)
+		if high, over = bits.Sub64(high, more, over); over != 0 {
 			return 0
 		}
-		return ns - shift
+	} else {
+		low, over = bits.Add64(low, shift, 0)
+		high, _ = bits.Add64(high, more, over)
 	}
-	sum, carry := bits.Add64(ns, shift, 0)
-	if high != 0 || carry != 0 {
+	if high != 0 {
 		return math.MaxUint64
 	}
-	return sum
+	return low
 }

@@ -121,6 +121,13 @@ func TestTimeStamps(t *testing.T) {
 		{5, 9, math.MinInt64, 0},
 		{5, 9, math.MaxInt64, math.MaxUint64},
 		{math.MaxUint64, 9, 1, math.MaxUint64},
+		{1<<63 - 1, 0, -1000, math.MaxUint64},
+		{math.MaxUint64, 0x80, math.MinInt64, math.MaxUint64},
+		{math.MaxUint64, 0, math.MaxInt64, math.MaxUint64},
+		{1 << 63, 0, math.MinInt64, 0},
+		{1<<63 + 5, 0, math.MinInt64, 5e9},
+		{1<<53 | 512, 0x80 | 10, -1 << 43, 5e8},
+		{1 << 34, 0, -1<<34 + 1<<32, (1 << 32) * 1e9},
 	} {
 		i := ngInterface{resolution: c.resolution, offset: c.offset}
 		if got := i.nanoseconds(c.stamp); got != c.want {
