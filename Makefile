@@ -1,7 +1,10 @@
 # Needs Go and make. `make generate` and `make lint` also need clang-19, llvm-19 and clang-format-19.
 
-GO      ?= go
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+GO     ?= go
+BINARY ?= bin/tricolor
+
+VERSION ?= $(shell scripts/version)
+COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null)
 
 GOLANGCI_LINT_VERSION := v2.12.2
 GOLANGCI_LINT         := bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
@@ -18,7 +21,7 @@ help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 build: ## build the static binary bin/tricolor
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/tricolor ./cmd/tricolor
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o $(BINARY) ./cmd/tricolor
 
 generate: ## build the kernel program, bpf/policer_bpf*.o and .go (clang-19, llvm-19)
 	$(GO) generate ./bpf
