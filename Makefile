@@ -9,19 +9,22 @@ COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null)
 GOLANGCI_LINT_VERSION := v2.12.2
 GOLANGCI_LINT         := bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 
+NFPM_VERSION := v2.45.0
+NFPM         := bin/nfpm-$(NFPM_VERSION)
+
 CLANG_FORMAT ?= clang-format-19
 C_FILES       = $(wildcard bpf/*.c bpf/include/*.h)
 
 FUZZTIME ?= 20s
 
 .DEFAULT_GOAL := help
-.PHONY: help build generate test lint lint-go lint-c fmt fuzz demo bench clean
+.PHONY: help build generate test lint lint-go lint-c fmt fuzz demo bench man deb test-deb clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 build: ## build the static binary bin/tricolor
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o $(BINARY) ./cmd/tricolor
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o $(BINARY) ./cmd/tricolor
 
 generate: ## build the kernel program, bpf/policer_bpf*.o and .go (clang-19, llvm-19)
 	$(GO) generate ./bpf
@@ -34,7 +37,7 @@ test: ## run all tests; as root those of the kernel too
 lint: lint-go lint-c ## check Go and C for faults and format
 
 lint-go: $(GOLANGCI_LINT)
-	$(GO) vet ./...
+	$(GO) vet -tags man ./...
 	$(GOLANGCI_LINT) run
 
 lint-c:
@@ -53,6 +56,15 @@ demo: ## police real traffic between two network namespaces and check the outcom
 bench: ## measure, and print one table; as root the kernel program too
 	$(GO) run ./internal/bench
 
+man: ## write the manual pages, dist/man
+	$(GO) run -tags man -ldflags '-X main.version=$(VERSION)' ./cmd/tricolor man dist/man
+
+deb: $(NFPM) ## build the Debian package, dist/tricolor_VERSION_ARCH.deb
+	VERSION='$(VERSION)' NFPM=$(NFPM) scripts/deb
+
+test-deb: $(NFPM) ## build, install, use and remove the package in a clean Debian (root, mmdebstrap)
+	VERSION='$(VERSION)' NFPM=$(NFPM) scripts/test-deb
+
 clean: ## remove bin and dist
 	rm -rf bin dist
 
@@ -60,3 +72,7 @@ clean: ## remove bin and dist
 $(GOLANGCI_LINT):
 	GOBIN='$(CURDIR)/bin' $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 	mv bin/golangci-lint $@
+
+$(NFPM):
+	GOBIN='$(CURDIR)/bin' $(GO) install github.com/goreleaser/nfpm/v2/cmd/nfpm@$(NFPM_VERSION)
+	mv bin/nfpm $@
