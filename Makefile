@@ -18,7 +18,7 @@ C_FILES       = $(wildcard bpf/*.c bpf/include/*.h)
 FUZZTIME ?= 20s
 
 .DEFAULT_GOAL := help
-.PHONY: help build generate test lint lint-go lint-c fmt fuzz demo bench man deb test-deb clean
+.PHONY: help build generate test lint lint-go lint-c fmt fuzz soak demo bench man deb test-deb clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -49,6 +49,9 @@ fmt: ## format Go and C
 
 fuzz: ## fuzz each target for FUZZTIME (20s); as root those of the kernel too
 	scripts/fuzz $(FUZZTIME)
+
+soak: ## a thousand rounds of attach, apply and detach, of which nothing may be left (root, five minutes)
+	TRICOLOR_LEAK_ROUNDS=1000 TRICOLOR_REQUIRE_KERNEL=1 $(GO) test -count=1 -timeout 30m -run '^TestNoLeaks$$' -v ./loader
 
 demo: ## police real traffic between two network namespaces and check the outcome (root)
 	$(GO) run ./cmd/tricolor demo

@@ -25,6 +25,7 @@ type PolicerAbout struct {
 	OwnQdisc uint8
 	Pad      [4]uint8
 	Version  [32]uint8
+	Object   [32]uint8
 }
 
 type PolicerClassStats struct {

@@ -37,15 +37,10 @@ func NewChanger(m *maps.Maps, replay bool) (*Changer, error) {
 	if err := spec.Variables["replay"].Set(bit(replay)); err != nil {
 		return nil, fmt.Errorf("set up the settling program: %w", err)
 	}
-	replace := map[string]*ebpf.Map{}
-	for name, pinned := range m.ByObjectName() {
-		spec.Maps[name].MaxEntries = pinned.MaxEntries()
-		replace[name] = pinned
-	}
 	var objects struct {
 		Settle *ebpf.Program `ebpf:"settle"`
 	}
-	if err := spec.LoadAndAssign(&objects, &ebpf.CollectionOptions{MapReplacements: replace}); err != nil {
+	if err := spec.LoadAndAssign(&objects, onMaps(spec, m)); err != nil {
 		return nil, explain("load the settling program", err)
 	}
 	return &Changer{maps: m, settle: NewRunner(&Program{Program: objects.Settle}), wait: gracePeriod}, nil
@@ -113,7 +108,7 @@ func inForceOnce(m *maps.Maps, now uint64) (plan *marker.Plan, deadline uint64, 
 	return plan, deadline, again == active && stays == until && number == last, err
 }
 
-// step is told how far Apply is. Tests end the process there.
+// step is told how far a command is. Tests end the process there.
 var step = func(string) {}
 
 // Apply changes the policy at now (ns, the program's clock): plan takes over from the one in force, atomically

@@ -106,6 +106,7 @@ func Attach(device string, plan *marker.Plan, o AttachOptions) (_ *Attachment, e
 			Ifindex: id.ifindex,
 			Egress:  o.Direction == Egress,
 			Version: o.Version,
+			Object:  objectHash(),
 		},
 		Maps:    p.Maps,
 		Device:  dev.Attrs().Name,
@@ -135,18 +136,22 @@ func (a *Attachment) attach(h *host, device netlink.Link, m Mechanism) (err erro
 			err = errors.Join(err, a.unhook(h, true), os.RemoveAll(dir))
 		}
 	}()
+	step("folder made")
 	if err := a.Maps.Pin(dir); err != nil {
 		return explain("pin the maps", err)
 	}
+	step("maps pinned")
 	if err := a.program.Pin(filepath.Join(dir, pinProgram)); err != nil {
 		return explain("pin the kernel program", err)
 	}
+	step("program pinned")
 	if err := a.hook(h, device, m, dir); err != nil {
 		return err
 	}
 	if err := os.Rename(dir, a.ident.dir()); err != nil {
 		return fmt.Errorf("put the pins in their place: %w", err)
 	}
+	step("appeared")
 	return nil
 }
 
@@ -170,6 +175,7 @@ func (a *Attachment) hook(h *host, device netlink.Link, m Mechanism, dir string)
 		switch {
 		case err == nil:
 			a.link = l
+			step("hooked")
 			return explainIf("pin the link", l.Pin(filepath.Join(dir, pinLink)))
 		case m == TCX && errors.Is(err, ebpf.ErrNotSupported):
 			return fmt.Errorf("%w: TCX needs Linux 6.6 or newer: leave the mechanism to auto, or say clsact: %w", ErrKernel, err)
@@ -197,6 +203,7 @@ func (a *Attachment) hook(h *host, device netlink.Link, m Mechanism, dir string)
 		if err != nil {
 			return err
 		}
+		step("qdisc added")
 		if !added {
 			a.About.OwnQdisc = false
 			if err := a.Maps.WriteAbout(a.About); err != nil {
@@ -204,7 +211,11 @@ func (a *Attachment) hook(h *host, device netlink.Link, m Mechanism, dir string)
 			}
 		}
 	}
-	return h.addFilter(device, d, a.program, a.About)
+	if err := h.addFilter(device, d, a.program, a.About); err != nil {
+		return err
+	}
+	step("hooked")
+	return nil
 }
 
 // unhook takes the program off the hook. One that is not there is no error. half says that it was only
@@ -263,6 +274,7 @@ func (a *Attachment) Detach() error {
 	if err := a.unhook(h, false); err != nil {
 		return err
 	}
+	step("unhooked")
 	return removePins(a.ident.dir())
 }
 

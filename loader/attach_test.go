@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -332,81 +331,5 @@ func TestPrivilege(t *testing.T) {
 		})
 	}()
 	wantError(t, "attach without capabilities", <-errs, ErrPrivilege, "root")
-	wantNothing(t)
-}
-
-// Neither descriptors nor programs may be left after twenty rounds.
-func TestNoLeaks(t *testing.T) {
-	lab := newLab(t, netlab.Options{})
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it would close what was forgotten
-	round := func(m Mechanism) (programs []ebpf.ProgramID) {
-		var both []*Attachment
-		for _, d := range []Direction{Ingress, Egress} {
-			o := AttachOptions{Direction: d, Mechanism: m}
-			a, err := tryAttach(t, lab.Left, "left0", o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = tryAttach(t, lab.Left, "left0", o)
-			wantError(t, "second attach", err, ErrAttached)
-			both = append(both, a)
-			programs = append(programs, a.ProgramID)
-		}
-		if err := lab.Left.Do(func() error {
-			all, err := List()
-			for _, a := range all {
-				a.Close()
-			}
-			return err
-		}); err != nil {
-			t.Error(err)
-		}
-		for _, a := range both {
-			if err := errors.Join(detach(lab.Left, a), a.Close()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return programs
-	}
-	descriptors := func() int {
-		entries, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(entries)
-	}
-	rounds := func() (programs []ebpf.ProgramID) {
-		for _, m := range mechanisms {
-			if m != TCX || !testutils.KernelBefore(t, 6, 6) {
-				programs = append(programs, round(m)...)
-			}
-		}
-		return programs
-	}
-	rounds()
-	before := descriptors()
-	var programs []ebpf.ProgramID
-	for range 10 {
-		programs = append(programs, rounds()...)
-	}
-	if after := descriptors(); after != before {
-		t.Fatalf("%d descriptors before, %d after", before, after)
-	}
-	deadline := time.Now().Add(30 * time.Second) // the kernel frees programs in its own time
-	for _, id := range programs {
-		for ; ; time.Sleep(time.Millisecond) {
-			p, err := ebpf.NewProgramFromID(id)
-			if errors.Is(err, fs.ErrNotExist) {
-				break
-			}
-			if err == nil {
-				p.Close()
-			}
-			if time.Now().After(deadline) {
-				t.Errorf("program %d is still there: %v", id, err)
-				break
-			}
-		}
-	}
 	wantNothing(t)
 }

@@ -127,9 +127,12 @@ func (a *Attachment) lock() (unlock func(), err error) {
 }
 
 // stillPinned returns an error that wraps ErrNotAttached where the attachment was taken off, or another has
-// taken its place. The lock must be held.
+// taken its place. It finishes an upgrade that was killed. The lock must be held.
 func (a *Attachment) stillPinned() error {
-	program, err := loadProgram(a.ident.dir())
+	if err := a.promote(); err != nil {
+		return err
+	}
+	program, err := loadProgram(a.ident.dir(), pinProgram)
 	if errors.Is(err, fs.ErrNotExist) {
 		return a.notAttached()
 	}

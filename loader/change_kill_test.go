@@ -1,92 +1,15 @@
 package loader
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/tricolor-policer/tricolor/internal/netlab"
 	"github.com/tricolor-policer/tricolor/internal/testutils"
 	"github.com/tricolor-policer/tricolor/maps"
-	"github.com/tricolor-policer/tricolor/marker"
-	"github.com/tricolor-policer/tricolor/policy"
 )
-
-// childChange has a process of the tests change a policy and do nothing else. It names the step at which
-// the process kills itself, and how long the change may wait for a confirmation; childPolicy is the policy.
-const (
-	childChange = "TRICOLOR_TEST_CHANGE"
-	childPolicy = "TRICOLOR_TEST_POLICY"
-)
-
-// changeChild is such a process: it changes the only attachment that there is, and reports whether it is one.
-func changeChild() bool {
-	last, confirm, found := strings.Cut(os.Getenv(childChange), ":")
-	if !found {
-		return false
-	}
-	err := func() error {
-		wait, err := time.ParseDuration(confirm)
-		if err != nil {
-			return err
-		}
-		all, err := List()
-		if err != nil || len(all) != 1 {
-			return errors.Join(err, fmt.Errorf("%d attachments", len(all)))
-		}
-		step = func(name string) {
-			if name == last {
-				_ = unix.Kill(os.Getpid(), unix.SIGKILL)
-				select {}
-			}
-		}
-		_, err = all[0].Change(wait, func(prev *marker.Plan) (*marker.Plan, error) {
-			p, err := policy.Parse("policy.yaml", []byte(os.Getenv(childPolicy)), nil)
-			if err != nil {
-				return nil, err
-			}
-			return p.CompileAfter(prev)
-		})
-		return err
-	}()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	return true
-}
-
-// killedChange runs a process that changes the policy, and has it killed: at a step, or, where that is "",
-// after some time. It reports whether it was, and did not end first.
-func killedChange(tb testing.TB, last string, after time.Duration, confirm time.Duration, text string) (killed bool) {
-	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
-	defer cancel()
-	if last == "" {
-		ctx, cancel = context.WithTimeout(ctx, after)
-		defer cancel()
-	}
-	c := exec.CommandContext(ctx, "/proc/self/exe") // killed by SIGKILL at the end of ctx
-	c.Env = append(os.Environ(), fmt.Sprintf("%s=%s:%v", childChange, last, confirm), childPolicy+"="+text)
-	out, err := c.CombinedOutput()
-	var exit *exec.ExitError
-	switch {
-	case err == nil:
-		return false
-	case errors.As(err, &exit) && !exit.Exited(), errors.Is(err, context.DeadlineExceeded):
-		return true
-	}
-	tb.Errorf("the command that changes the policy: %v: %s", err, out)
-	return false
-}
 
 // A command that is killed, at whatever moment, leaves the policy before or the new one, whole; not one
 // packet passes unpoliced; a trial ends without it; and the next command finishes its work.
@@ -105,7 +28,10 @@ func testChangeKilled(t *testing.T, m Mechanism) {
 	f := startFlood(t, lab, 3, 100*time.Microsecond)
 
 	start := time.Now()
-	if killedChange(t, "never", 0, 0, policyA) {
+	killed := func(last string, after, confirm time.Duration, text string) bool {
+		return (&command{verb: "change", device: "right0", last: last, confirm: confirm, policy: text}).killed(t, lab.Right, after)
+	}
+	if killed("never", 0, 0, policyA) {
 		t.Fatal("a command was killed that nobody killed")
 	}
 	whole := time.Since(start)
@@ -119,7 +45,7 @@ func testChangeKilled(t *testing.T, m Mechanism) {
 			lapse(t, a)
 		}
 		before, _ := inForce(t, a)
-		killed := killedChange(t, last, after, confirm, policyB)
+		wasKilled := killed(last, after, confirm, policyB)
 		now, pending := inForce(t, a)
 		switched := now.Generation == before.Generation+1 && rate(now) == 2000
 		kept := now.Generation == before.Generation && rate(now) == 1000 && pending == 0
@@ -127,7 +53,7 @@ func testChangeKilled(t *testing.T, m Mechanism) {
 		if !switched && !kept && !over {
 			t.Errorf("killed at %q or %v: in force is rate %d, generation %d, pending %v", last, after, rate(now), now.Generation, pending)
 		}
-		if last != "" && !killed {
+		if last != "" && !wasKilled {
 			t.Errorf("the command never came to %q", last)
 		}
 		if confirm == 0 {

@@ -71,7 +71,16 @@ func (h *host) addClsact(device netlink.Link) (added bool, err error) {
 // addFilter puts the program on the device, where about says. It takes nobody's place: where another
 // filter has it meanwhile, it fails.
 func (h *host) addFilter(device netlink.Link, d Direction, p *ebpf.Program, about maps.About) error {
-	err := h.nl.FilterAdd(&netlink.BpfFilter{
+	err := h.nl.FilterAdd(filter(device, d, p, about))
+	if err != nil {
+		return explain(fmt.Sprintf("add a tc filter to %s %v, priority %d", device.Attrs().Name, d, about.Priority), err)
+	}
+	return nil
+}
+
+// filter is the filter that runs p on the device, where about says.
+func filter(device netlink.Link, d Direction, p *ebpf.Program, about maps.About) *netlink.BpfFilter {
+	return &netlink.BpfFilter{
 		FilterAttrs: netlink.FilterAttrs{
 			LinkIndex: device.Attrs().Index,
 			Parent:    d.parent(),
@@ -82,11 +91,7 @@ func (h *host) addFilter(device netlink.Link, d Direction, p *ebpf.Program, abou
 		Fd:           p.FD(),
 		Name:         filterName,
 		DirectAction: true,
-	})
-	if err != nil {
-		return explain(fmt.Sprintf("add a tc filter to %s %v, priority %d", device.Attrs().Name, d, about.Priority), err)
 	}
-	return nil
 }
 
 // removeFilter takes the filter that runs program id off the device, and the clsact qdisc with it where

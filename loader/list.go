@@ -11,6 +11,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
 
 	"github.com/tricolor-policer/tricolor/maps"
 )
@@ -104,6 +105,10 @@ func (h *host) find(id ident) (*Attachment, error) {
 		if _, gone := os.Lstat(id.dir()); errors.Is(gone, fs.ErrNotExist) {
 			return nil, fmt.Errorf("%w: %v", ErrNotAttached, id)
 		}
+		if errors.Is(err, maps.ErrLayout) {
+			return nil, fmt.Errorf("the attachment pinned at %s was made by another version of tricolor, or tampered with: it polices on as it is. "+
+				"Detach it with the version that made it, then attach with this one (or by hand: rm -r %[1]s ends a tcx policer): %w", id.dir(), err)
+		}
 		return nil, explain(fmt.Sprintf("open the attachment pinned at %s (if it is damaged, by hand: rm -r %s ends a tcx policer; then attach again)", id.dir(), id.dir()), err)
 	}
 	if a.ident != id {
@@ -129,36 +134,32 @@ func (h *host) open(dir string) (_ *Attachment, err error) {
 	}
 	a.ident = ident{a.About.NetNS, a.About.Ifindex, a.Direction()}
 	a.Device = a.About.Device
-	if a.program, err = loadProgram(dir); err != nil {
-		return nil, err
-	}
-	info, err := a.program.Info()
-	if err != nil {
-		return nil, fmt.Errorf("look at the kernel program: %w", err)
-	}
-	a.ProgramID, _ = info.ID()
-
 	a.link, err = link.LoadPinnedLink(filepath.Join(dir, pinLink), nil)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		a.Mechanism = Clsact
-		return a, a.lookAtFilter(h)
+		return a, a.lookAtFilter(h, dir)
 	case err != nil:
 		return nil, fmt.Errorf("open the pinned link: %w", err)
 	default:
 		a.Mechanism = TCX
-		return a, a.lookAtLink(h)
+		return a, a.lookAtLink(h, dir)
 	}
 }
 
-// lookAtLink tells the state of an attachment that hangs on TCX.
-func (a *Attachment) lookAtLink(h *host) error {
+// lookAtLink tells the program and the state of an attachment that hangs on TCX.
+func (a *Attachment) lookAtLink(h *host, dir string) error {
 	info, err := a.link.Info()
 	if err != nil {
 		return fmt.Errorf("look at the pinned link: %w", err)
 	}
+	var on bool
+	a.program, a.ProgramID, on, err = openProgram(dir, func(id ebpf.ProgramID) (bool, error) { return id == info.Program, nil })
+	if err != nil {
+		return err
+	}
 	tcx := info.TCX()
-	if tcx == nil || info.Program != a.ProgramID || ebpf.AttachType(tcx.AttachType) != a.Direction().attachType() {
+	if tcx == nil || !on || ebpf.AttachType(tcx.AttachType) != a.Direction().attachType() {
 		return fmt.Errorf("%w: the pinned link is not that of the pinned program", maps.ErrLayout)
 	}
 	if tcx.Ifindex == 0 {
@@ -168,23 +169,28 @@ func (a *Attachment) lookAtLink(h *host) error {
 	return a.lookAtDevice(h, tcx.Ifindex)
 }
 
-// lookAtFilter tells the state of an attachment that hangs on clsact.
-func (a *Attachment) lookAtFilter(h *host) error {
-	if a.ident.ns != h.ns {
-		a.State = Unseen
-		return nil
-	}
-	device, err := h.deviceAt(a.ident.ifindex)
-	if err != nil {
-		return err
-	}
-	on := false
-	if device != nil {
-		if on, err = h.hasFilter(device, a.Direction(), a.ProgramID); err != nil {
+// lookAtFilter tells the program and the state of an attachment that hangs on clsact.
+func (a *Attachment) lookAtFilter(h *host, dir string) (err error) {
+	var device netlink.Link
+	if a.ident.ns == h.ns {
+		if device, err = h.deviceAt(a.ident.ifindex); err != nil {
 			return err
 		}
 	}
-	if !on {
+	var on bool
+	a.program, a.ProgramID, on, err = openProgram(dir, func(id ebpf.ProgramID) (bool, error) {
+		if device == nil {
+			return false, nil
+		}
+		return h.hasFilter(device, a.Direction(), id)
+	})
+	switch {
+	case err != nil:
+		return err
+	case a.ident.ns != h.ns:
+		a.State = Unseen
+		return nil
+	case !on:
 		a.State = Stale
 		return nil
 	}
@@ -204,9 +210,9 @@ func (a *Attachment) lookAtDevice(h *host, ifindex uint32) error {
 	return nil
 }
 
-// loadProgram opens the program that is pinned in dir.
-func loadProgram(dir string) (*ebpf.Program, error) {
-	p, err := ebpf.LoadPinnedProgram(filepath.Join(dir, pinProgram), nil)
+// loadProgram opens a program that is pinned in dir.
+func loadProgram(dir, pin string) (*ebpf.Program, error) {
+	p, err := ebpf.LoadPinnedProgram(filepath.Join(dir, pin), nil)
 	if err != nil {
 		return nil, fmt.Errorf("open the pinned program: %w", err)
 	}

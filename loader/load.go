@@ -35,6 +35,12 @@ type Program struct {
 	Maps *maps.Maps
 }
 
+// This build's kernel program, and the hash of its object. Tests have them be another's.
+var (
+	newSpec    = bpf.LoadPolicer
+	objectHash = bpf.ObjectSHA256
+)
+
 // Load loads the program, makes its maps and writes the plan to them. Returns an error that wraps
 // ErrPrivilege, ErrKernel or marker.ErrPlan. Requires Linux 6.1, CAP_BPF and CAP_NET_ADMIN.
 func Load(plan *marker.Plan, o Options) (*Program, error) {
@@ -44,16 +50,13 @@ func Load(plan *marker.Plan, o Options) (*Program, error) {
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, explain("lift the bound on locked memory", err)
 	}
-	spec, err := bpf.LoadPolicer()
+	spec, err := newSpec()
 	if err != nil {
 		return nil, fmt.Errorf("read the kernel program: %w", err)
 	}
 	maps.Resize(spec, plan.Geometry)
-	if err := errors.Join(
-		spec.Variables["replay"].Set(bit(o.Replay)),
-		spec.Variables["link_header"].Set(bit(!o.L3)),
-	); err != nil {
-		return nil, fmt.Errorf("set up the kernel program: %w", err)
+	if err := setUp(spec, o); err != nil {
+		return nil, err
 	}
 	var objects struct {
 		Program *ebpf.Program `ebpf:"policer"`
@@ -71,6 +74,27 @@ func Load(plan *marker.Plan, o Options) (*Program, error) {
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
+}
+
+// setUp sets what the program knows when it is loaded.
+func setUp(spec *ebpf.CollectionSpec, o Options) error {
+	err := errors.Join(
+		spec.Variables["replay"].Set(bit(o.Replay)),
+		spec.Variables["link_header"].Set(bit(!o.L3)),
+	)
+	if err != nil {
+		return fmt.Errorf("set up the kernel program: %w", err)
+	}
+	return nil
+}
+
+// onMaps has the programs of spec work on maps that are there, not on new ones.
+func onMaps(spec *ebpf.CollectionSpec, m *maps.Maps) *ebpf.CollectionOptions {
+	replace := m.ByObjectName()
+	for name, there := range replace {
+		spec.Maps[name].MaxEntries = there.MaxEntries()
+	}
+	return &ebpf.CollectionOptions{MapReplacements: replace}
 }
 
 // Close closes the program and its maps. Pinned or attached, they live on in the kernel.

@@ -14,7 +14,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if changeChild() {
+	if child() {
 		return
 	}
 	testutils.Namespaced(m)

@@ -211,6 +211,7 @@ func removePins(dir string) error {
 	if err := os.Rename(dir, gone); err != nil {
 		return fmt.Errorf("set aside %s: %w", dir, err)
 	}
+	step("set aside")
 	if err := os.RemoveAll(gone); err != nil {
 		return fmt.Errorf("remove the pins: %w", err)
 	}

@@ -3,6 +3,7 @@
 package maps
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -133,17 +134,18 @@ type About struct {
 	NetNS    uint64 // inode of the network namespace
 	Ifindex  uint32
 	Egress   bool
-	Handle   uint32 // clsact: the filter's handle; 0 with TCX
-	Priority uint16 // clsact: the filter's priority
-	OwnQdisc bool   // the clsact qdisc was added for it
-	Version  string // of tricolor that attached it
+	Handle   uint32            // clsact: the filter's handle; 0 with TCX
+	Priority uint16            // clsact: the filter's priority
+	OwnQdisc bool              // the clsact qdisc was added for it
+	Version  string            // of tricolor that attached or upgraded it
+	Object   [sha256.Size]byte // hash of the kernel object whose program polices
 }
 
 // WriteAbout writes what the attachment is.
 func (m *Maps) WriteAbout(a About) error {
 	k := bpf.PolicerAbout{
 		Since: a.Since, Netns: a.NetNS, Ifindex: a.Ifindex, Handle: a.Handle, Priority: a.Priority,
-		Egress: flag(a.Egress), OwnQdisc: flag(a.OwnQdisc),
+		Egress: flag(a.Egress), OwnQdisc: flag(a.OwnQdisc), Object: a.Object,
 	}
 	copy(k.Device[:], a.Device)
 	copy(k.Version[:len(k.Version)-1], a.Version)
@@ -158,7 +160,7 @@ func (m *Maps) ReadAbout() (About, error) {
 	}
 	return About{
 		Device: text(k.Device[:]), Since: k.Since, NetNS: k.Netns, Ifindex: k.Ifindex, Egress: k.Egress != 0,
-		Handle: k.Handle, Priority: k.Priority, OwnQdisc: k.OwnQdisc != 0, Version: text(k.Version[:]),
+		Handle: k.Handle, Priority: k.Priority, OwnQdisc: k.OwnQdisc != 0, Version: text(k.Version[:]), Object: k.Object,
 	}, nil
 }
 

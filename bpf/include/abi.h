@@ -12,7 +12,7 @@
 
 #include "kernel.h"
 
-#define LAYOUT_VERSION 2 /* of every struct below; pinned with the table */
+#define LAYOUT_VERSION 3 /* of every struct below; pinned with the table */
 
 #define MAX_CLASSES 64
 #define MAX_CHAIN 3		    /* meters in a class's chain */
@@ -264,6 +264,7 @@ struct about {
 	u8 own_qdisc; /* 1: the clsact qdisc was added by us */
 	u8 pad[4];
 	u8 version[32];
+	u8 object[32]; /* SHA-256 of the object whose program polices */
 };
 
 /* Counters of one class, per CPU. Packets are wire packets; bytes are what they cost. */
@@ -342,7 +343,7 @@ _Static_assert(sizeof(struct rule) == 144, "rule");
 _Static_assert(sizeof(struct prefix_key) == 24, "prefix_key");
 _Static_assert(sizeof(struct policy) == 24 + 64 * 480 + 256 * 144, "policy");
 _Static_assert(sizeof(struct table) == 128, "table");
-_Static_assert(sizeof(struct about) == 80, "about");
+_Static_assert(sizeof(struct about) == 112, "about");
 _Static_assert(sizeof(struct class_stats) == 72, "class_stats");
 
 #endif

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"net"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/tricolor-policer/tricolor/internal/testutils"
+	"github.com/tricolor-policer/tricolor/loader"
 )
 
 var update = flag.Bool("update", false, "write what commands print into the scripts' golden files")
@@ -65,6 +67,7 @@ func runScripts(t *testing.T, files ...string) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"tricolor": tricolor, "exits": exits, "truncate": truncate, "unhex": unhex, "veth": veth, "remove": remove, "send": send,
+			"another-build": anotherBuild,
 		},
 	})
 }
@@ -72,6 +75,15 @@ func runScripts(t *testing.T, files ...string) {
 // tricolor runs the command, which must succeed.
 func tricolor(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(ts.Exec("tricolor", args...))
+}
+
+// anotherBuild has a device's attachment be that of another build.
+func anotherBuild(ts *testscript.TestScript, _ bool, args []string) {
+	a, err := loader.Find(args[0], loader.Ingress)
+	ts.Check(err)
+	about := a.About
+	about.Version, about.Object = "0.0.1", [32]byte{}
+	ts.Check(errors.Join(a.Maps.WriteAbout(about), a.Close()))
 }
 
 // exits runs a command that must exit with a code: exits 2 tricolor replay.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -119,6 +120,8 @@ type viewJSON struct {
 	NetNS     uint64   `json:"netns"`
 	Version   string   `json:"version"`
 	ProgramID uint32   `json:"program_id"`
+	Object    string   `json:"object_sha256"` // whose program polices
+	SameBuild bool     `json:"same_build"`    // it is that of the tricolor that prints this
 	Policy    []string `json:"policy"`
 	// How long the policy is in force unless it is confirmed; 0: for good.
 	UnconfirmedNS int64 `json:"unconfirmed_ns"`
@@ -136,7 +139,7 @@ func (v *view) json() viewJSON {
 	out := viewJSON{
 		Device: v.Device, Direction: v.Direction().String(), Hook: v.Mechanism.String(), State: v.State.String(),
 		SinceUnix: v.About.Since, Ifindex: v.About.Ifindex, NetNS: v.About.NetNS, Version: v.About.Version,
-		ProgramID: uint32(v.ProgramID), Policy: policy.Describe(v.plan), statsJSON: statsOf(v.plan, &v.stats),
+		ProgramID: uint32(v.ProgramID), Object: hex.EncodeToString(v.About.Object[:]), SameBuild: v.SameBuild(), Policy: policy.Describe(v.plan), statsJSON: statsOf(v.plan, &v.stats),
 		UnconfirmedNS: int64(v.pending),
 	}
 	stages := keyedStages(v.plan, v.stages)
@@ -178,6 +181,10 @@ func (v *view) print(w io.Writer) error {
 			"\"tricolor detach %s --direction %v\" removes it\n", printable(v.Device), v.Direction())
 	case v.About.NetNS != ownNetNS():
 		fmt.Fprintf(w, "  in another network namespace (inode %d)\n", v.About.NetNS)
+	}
+	if !v.SameBuild() && v.State == loader.Attached {
+		fmt.Fprintf(w, "  another build's kernel program polices; \"tricolor upgrade %s --direction %v\" puts this tricolor's in its place\n",
+			printable(v.Device), v.Direction())
 	}
 	if v.pending > 0 {
 		fmt.Fprintf(w, "  %s: tricolor confirm %s --direction %v\n", unconfirmedFor(v.pending), printable(v.Device), v.Direction())
