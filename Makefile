@@ -18,7 +18,7 @@ C_FILES       = $(wildcard bpf/*.c bpf/include/*.h)
 FUZZTIME ?= 20s
 
 .DEFAULT_GOAL := help
-.PHONY: help build generate test lint lint-go lint-c fmt fuzz soak demo bench man deb test-deb clean
+.PHONY: help build generate test lint lint-go lint-c fmt fuzz soak demo bench man deb test-deb test-vm clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -67,6 +67,11 @@ deb: $(NFPM) ## build the Debian package, dist/tricolor_VERSION_ARCH.deb
 
 test-deb: $(NFPM) ## build, install, use and remove the package in a clean Debian (root, mmdebstrap)
 	VERSION='$(VERSION)' NFPM=$(NFPM) scripts/test-deb
+
+# The tests of the machines go last: they boot a kernel that the machines have fetched.
+test-vm: ## run the tests on Linux 6.1 and 6.12, in virtual machines (QEMU; no root, no KVM)
+	$(GO) run ./vagrant/vm
+	$(GO) test -count=1 ./vagrant/...
 
 clean: ## remove bin and dist
 	rm -rf bin dist
