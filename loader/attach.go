@@ -305,11 +305,3 @@ func randomSeeds() (seeds marker.Seeds) {
 	}
 	return seeds
 }
-
-// explainIf is explain where there is an error.
-func explainIf(what string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return explain(what, err)
-}

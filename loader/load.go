@@ -6,7 +6,6 @@ package loader
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/rlimit"
@@ -14,12 +13,6 @@ import (
 	"github.com/tricolor-policer/tricolor/bpf"
 	"github.com/tricolor-policer/tricolor/maps"
 	"github.com/tricolor-policer/tricolor/marker"
-)
-
-// Errors that a person meets; what they wrap says more.
-var (
-	ErrPrivilege = errors.New("not permitted") // no root, no capability
-	ErrKernel    = errors.New("the kernel lacks a feature")
 )
 
 // Options say how the program is loaded.
@@ -42,13 +35,14 @@ var (
 )
 
 // Load loads the program, makes its maps and writes the plan to them. Returns an error that wraps
-// ErrPrivilege, ErrKernel or marker.ErrPlan. Requires Linux 6.1, CAP_BPF and CAP_NET_ADMIN.
+// ErrPrivilege, ErrKernel or marker.ErrPlan. Requires Linux 6.1, CAP_BPF, CAP_NET_ADMIN and
+// CAP_PERFMON.
 func Load(plan *marker.Plan, o Options) (*Program, error) {
 	if err := plan.Check(); err != nil {
 		return nil, err
 	}
 	if err := rlimit.RemoveMemlock(); err != nil {
-		return nil, explain("lift the bound on locked memory", err)
+		return nil, explainLoad("lift the bound on locked memory", err, effective(), parseRelease(kernelRelease()))
 	}
 	spec, err := newSpec()
 	if err != nil {
@@ -63,7 +57,7 @@ func Load(plan *marker.Plan, o Options) (*Program, error) {
 		maps.Maps
 	}
 	if err := spec.LoadAndAssign(&objects, nil); err != nil {
-		return nil, explain("load the kernel program", err)
+		return nil, explainLoad("load the kernel program", err, effective(), parseRelease(kernelRelease()))
 	}
 	p := &Program{Program: objects.Program, Maps: &objects.Maps}
 	if err := errors.Join(
@@ -100,18 +94,6 @@ func onMaps(spec *ebpf.CollectionSpec, m *maps.Maps) *ebpf.CollectionOptions {
 // Close closes the program and its maps. Pinned or attached, they live on in the kernel.
 func (p *Program) Close() error {
 	return errors.Join(p.Program.Close(), p.Maps.Close())
-}
-
-// explain tells a person why the kernel said no.
-func explain(what string, err error) error {
-	switch {
-	case errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("%s: %w: run it as root, or give it CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON: %w", what, ErrPrivilege, err)
-	case errors.Is(err, ebpf.ErrNotSupported):
-		return fmt.Errorf("%s: %w: Linux 6.1 or newer is needed: %w", what, ErrKernel, err)
-	default:
-		return fmt.Errorf("%s: %w", what, err)
-	}
 }
 
 func bit(b bool) uint8 {

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -106,9 +105,12 @@ func holdRoot(root *os.File) (same bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("look at %s: %w", Root, err)
 	}
-	stat, ok := held.Sys().(*syscall.Stat_t)
-	if !ok || stat.Uid != 0 && int(stat.Uid) != os.Geteuid() || held.Mode().Perm()&0o022 != 0 {
-		return false, fmt.Errorf("%s is open to others, so its pins are not trusted: look at them, and then remove it or make it root's own (chown root %[1]s; chmod 700 %[1]s)", Root)
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return false, fmt.Errorf("look at %s: %w", Root, err)
+	}
+	if !ownFolder(&stat) {
+		return false, fmt.Errorf("%w: %s is open to others, so its pins are not trusted: look at them, and then remove it or make it root's own (%s)", ErrBPFFS, Root, closeFolder(Root))
 	}
 	now, err := os.Lstat(Root)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -120,14 +122,21 @@ func holdRoot(root *os.File) (same bool, err error) {
 	return os.SameFile(held, now), nil
 }
 
+// ownFolder reports whether a folder is root's or this user's, and only its owner writes to it.
+func ownFolder(stat *unix.Stat_t) bool {
+	return (stat.Uid == 0 || int(stat.Uid) == os.Geteuid()) && stat.Mode&0o022 == 0
+}
+
+func closeFolder(dir string) string { return "chown root " + dir + "; chmod 700 " + dir }
+
 // seesPins returns an error where pins may be that this process cannot see: no bpffs is mounted, and its mount
 // namespace is not the host's.
 func seesPins(dir string, private bool) error {
 	if mounted, err := isBPFFS(dir); err != nil || mounted || !private {
 		return err
 	}
-	return fmt.Errorf("no bpffs is mounted at %s, and this mount namespace is not the host's: what is policed cannot be seen from here. "+
-		"ip netns exec makes such a one: use nsenter --net=/run/netns/NAME", dir)
+	return fmt.Errorf("%w: none is mounted at %s, and this mount namespace is not the host's: what is policed cannot be seen from here. "+
+		"ip netns exec makes such a one: use nsenter --net=/run/netns/NAME", ErrBPFFS, dir)
 }
 
 // needBPFFS makes sure that a bpffs is mounted at dir. Where it would be in a mount namespace that is not
@@ -138,8 +147,8 @@ func needBPFFS(dir string, private bool) error {
 		return err
 	}
 	if private {
-		return fmt.Errorf("no bpffs is mounted at %s, and this mount namespace is not the host's: policing would end with it. "+
-			"ip netns exec makes such a one: use nsenter --net=/run/netns/NAME; or mount it yourself: %s", dir, byHand(dir))
+		return fmt.Errorf("%w: none is mounted at %s, and this mount namespace is not the host's: policing would end with it. "+
+			"ip netns exec makes such a one: use nsenter --net=/run/netns/NAME; or mount it yourself: %s", ErrBPFFS, dir, byHand(dir))
 	}
 	if err := mountBPFFS(dir); err != nil {
 		return err
@@ -190,7 +199,7 @@ func parentOf(pid int) int {
 func isBPFFS(dir string) (bool, error) {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(dir, &stat); err != nil {
-		return false, fmt.Errorf("look at %s, where a bpffs is to be: %w", dir, err)
+		return false, fmt.Errorf("%w: look at %s, where one is to be: %w", ErrBPFFS, dir, err)
 	}
 	return stat.Type == unix.BPF_FS_MAGIC, nil
 }
@@ -205,11 +214,13 @@ func mountBPFFS(dir string) error {
 
 func byHand(dir string) string { return "mount -t bpf none " + dir }
 
+func remount(dir string) string { return "mount -o remount,rw " + dir }
+
 // removePins removes an attachment's folder, at once so far as others can see. The lock must be held.
 func removePins(dir string) error {
 	gone := filepath.Join(Root, removing+filepath.Base(dir))
 	if err := os.Rename(dir, gone); err != nil {
-		return fmt.Errorf("set aside %s: %w", dir, err)
+		return explain("set aside "+dir, err)
 	}
 	step("set aside")
 	if err := os.RemoveAll(gone); err != nil {

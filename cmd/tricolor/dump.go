@@ -18,6 +18,7 @@ func newDump() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "dump flows|maps DEV",
 		Short:   "Dump a policed device's buckets, or list its kernel maps (root)",
+		Long:    "Dump prints a policed device's buckets, or lists its kernel maps. A user other than root needs\nCAP_DAC_OVERRIDE, since the pins are root's own.",
 		Example: "  sudo tricolor dump flows eth0 --sort red --limit 20\n  sudo tricolor dump maps eth0 -o json",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(*cobra.Command, []string) error {

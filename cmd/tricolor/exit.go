@@ -18,7 +18,7 @@ const (
 	exitDone     = 0
 	exitFailed   = 1 // anything but the following
 	exitUsage    = 2 // usage or policy
-	exitLacking  = 3 // a privilege or a kernel feature
+	exitLacking  = 3 // a privilege, a kernel feature or the bpffs
 	exitNotFound = 4 // no such device, or nothing attached to it
 )
 
@@ -72,7 +72,7 @@ func exitCode(err error) int {
 		return exitDone
 	case isUsage(err), errors.Is(err, policy.ErrPolicy):
 		return exitUsage
-	case errors.Is(err, loader.ErrPrivilege), errors.Is(err, loader.ErrKernel):
+	case errors.Is(err, loader.ErrPrivilege), errors.Is(err, loader.ErrKernel), errors.Is(err, loader.ErrBPFFS):
 		return exitLacking
 	case errors.Is(err, loader.ErrNoDevice), errors.Is(err, loader.ErrNotAttached):
 		return exitNotFound

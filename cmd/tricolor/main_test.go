@@ -21,6 +21,7 @@ var update = flag.Bool("update", false, "write what commands print into the scri
 // TestMain is the command itself where the scripts call it.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "tricolor" {
+		lack()
 		main()
 	}
 	testutils.Namespaced(m)

@@ -26,6 +26,7 @@ func TestExitCode(t *testing.T) {
 		{policy.ErrPolicy, 2},
 		{loader.ErrPrivilege, 3},
 		{loader.ErrKernel, 3},
+		{loader.ErrBPFFS, 3},
 		{loader.ErrNoDevice, 4},
 		{loader.ErrNotAttached, 4},
 	} {

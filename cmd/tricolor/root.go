@@ -6,7 +6,7 @@ import "github.com/spf13/cobra"
 var commands = []func() *cobra.Command{
 	newCheck, newReplay, newVerify,
 	newAttach, newDiff, newApply, newConfirm, newUpgrade, newDetach, newShow, newDump,
-	newDemo, newVersion,
+	newDoctor, newDemo, newVersion,
 }
 
 func newRoot() *cobra.Command {
@@ -17,8 +17,8 @@ func newRoot() *cobra.Command {
 packets by colour and drops what is red, in the kernel, on an interface's TC hook; and it replays and
 verifies captures.
 
-Exit codes: 0 done; 1 anything but the following; 2 wrong usage or policy; 3 a privilege or a kernel
-feature is missing; 4 no such device, or nothing attached to it.`,
+Exit codes: 0 done; 1 anything but the following; 2 wrong usage or policy; 3 a privilege, a
+kernel feature or the bpffs is missing; 4 no such device, or nothing attached to it.`,
 		Args:              arguments(cobra.NoArgs),
 		SilenceErrors:     true,
 		SilenceUsage:      true,

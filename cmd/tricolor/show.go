@@ -19,9 +19,10 @@ import (
 
 func newShow() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "show [DEV]",
-		Short:   "Show what is policed, by which policy, and what it did (root)",
-		Long:    `Show prints each policed device and direction (or those of DEV): since when, the policy, and the counters.`,
+		Use:   "show [DEV]",
+		Short: "Show what is policed, by which policy, and what it did (root)",
+		Long: `Show prints each policed device and direction (or those of DEV): since when, the policy, and the counters.
+A user other than root needs CAP_DAC_OVERRIDE, since the pins are root's own.`,
 		Example: "  sudo tricolor show\n  sudo tricolor show eth0 -o json",
 		Args:    arguments(cobra.MaximumNArgs(1)),
 	}
