@@ -15,7 +15,7 @@ NFPM         := bin/nfpm-$(NFPM_VERSION)
 CLANG_FORMAT ?= clang-format-19
 C_FILES       = $(wildcard bpf/*.c bpf/include/*.h)
 
-FUZZTIME ?= 20s
+FUZZTIME ?= 60s
 
 .DEFAULT_GOAL := help
 .PHONY: help build generate test lint lint-go lint-c fmt fuzz soak demo bench man deb test-deb test-vm clean
@@ -47,7 +47,7 @@ fmt: ## format Go and C
 	$(GO) fmt ./...
 	$(if $(C_FILES),$(CLANG_FORMAT) -i $(C_FILES))
 
-fuzz: ## fuzz each target for FUZZTIME (20s); as root those of the kernel too
+fuzz: ## fuzz the readers of captures and packets for FUZZTIME (60s), the rest for a quarter; as root the kernel too
 	scripts/fuzz $(FUZZTIME)
 
 soak: ## a thousand rounds of attach, apply and detach, of which nothing may be left (root, five minutes)

@@ -127,7 +127,8 @@ func powerOfTen(n int) uint64 {
 
 // addSeconds adds to nanoseconds of 128 bits, and clamps to 64.
 func addSeconds(high, low uint64, seconds int64) uint64 {
-	magnitude, over := uint64(seconds), uint64(0)
+	var over uint64
+	magnitude := uint64(seconds)
 	if seconds < 0 {
 		magnitude = -magnitude
 	}
