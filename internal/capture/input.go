@@ -73,12 +73,14 @@ func newInput(name string, r io.ReaderAt, size int64) (*input, error) {
 		section: io.NewSectionReader(r, 0, size),
 		close:   func() error { return nil },
 	}
-	in.window = window{src: in.section, buf: make([]byte, windowSize)}
+	// One byte more than a small file has, so that its end is read as such.
+	in.window = window{src: in.section, buf: make([]byte, min(windowSize, size+1))}
 	var magic [3]byte
 	if n, _ := r.ReadAt(magic[:], 0); n < len(magic) || !bytes.Equal(magic[:], []byte{0x1f, 0x8b, 8}) {
 		return in, nil
 	}
 	in.gzipped = true
+	in.buf = make([]byte, windowSize)
 	unzip, err := gzip.NewReader(bufio.NewReaderSize(in.section, 64<<10))
 	if err != nil {
 		in.err = err
