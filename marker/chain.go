@@ -18,6 +18,7 @@ type chain struct {
 	color      Color           // of the packet: the worst
 	overflow   bool            // an overflow bucket is among them
 	clockBack  uint32          // buckets that saw a time before their last
+	watch      *watch          // of a packet that is explained; nil: nobody looks
 }
 
 // begin readies the chain for a packet. What the class's meters fill in stays as it was.
@@ -76,8 +77,14 @@ func (m *Mirror) meter(c *Class, p *packet, ch *chain) {
 			m.hold(p, meter, i, ch.now, ch.generation, h)
 		}
 	}
+	if ch.watch != nil {
+		ch.watch.found(m, c)
+	}
 	for i := range c.Meters {
 		m.judge(&c.Meters[i], ch, i)
+	}
+	if ch.watch != nil {
+		ch.watch.judged(m, c)
 	}
 	for i := range c.Meters {
 		m.pay(ch, i)
