@@ -47,7 +47,7 @@ func (p *Profile) Short(b Bucket, now, cost uint64, in, want Color) Short {
 	}
 	lackC, lackX := lack(cost, b.Tc), lack(cost, b.Tx)
 	s := Short{Need: NeedTokens}
-	large := false
+	var large bool // for the burst
 	switch {
 	case p.Meter == Token:
 		s.C, s.Wait, large = lackC, p.waitC(&b, cost), cost > p.CBS
