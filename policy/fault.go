@@ -31,7 +31,8 @@ func (f *Fault) Error() string {
 	var b strings.Builder
 	for _, where := range []string{f.Place.String(), f.Part, f.Field} {
 		if where != "" {
-			b.WriteString(where + ": ")
+			// What a file is called, or a part of it, begins no line of the message.
+			b.WriteString(strings.ReplaceAll(where, "\n", `\n`) + ": ")
 		}
 	}
 	b.WriteString(f.Text)

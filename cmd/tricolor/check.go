@@ -79,7 +79,7 @@ func (c *checker) run() error {
 		return printJSON(c.stdout, checkedOf(c.file, p, plan, link))
 	}
 	for _, w := range p.Warn(link) {
-		warn(c.stderr, "%s", w)
+		warn(c.stderr, "%s", printable(w.String()))
 	}
 	return c.print(p, plan)
 }
@@ -100,7 +100,7 @@ func (c *checker) print(p *policy.Policy, plan *marker.Plan) error {
 		plural(uint64(len(p.Profiles)), "profile", "profiles"), plural(uint64(len(plan.Rules)), "rule", "rules"),
 		units.FormatCount(plan.Geometry.Flows()), units.FormatBytes(plan.Geometry.Bytes()))
 	for i := range p.Classes {
-		fmt.Fprintf(&b, "\nclass %s\n", p.Classes[i].Name)
+		fmt.Fprintf(&b, "\nclass %s\n", printable(p.Classes[i].Name))
 		for _, line := range policy.Contract(p, p.Classes[i].Name) {
 			fmt.Fprintf(&b, "  %s\n", printable(line))
 		}

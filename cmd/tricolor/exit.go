@@ -81,14 +81,14 @@ func exitCode(err error) int {
 	}
 }
 
-// report prints an error, a line for each thing that is wrong.
-func report(w io.Writer, err error) {
+// report prints an error of a command line, a line for each thing that is wrong.
+func report(w io.Writer, err error, args []string) {
 	switch {
 	case err == nil, errors.Is(err, errReported):
 	case errors.Is(err, context.Canceled):
 		say(w, "interrupted")
 	default:
-		say(w, err.Error())
+		say(w, oneLined(err.Error(), args))
 	}
 }
 

@@ -23,6 +23,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	report(stderr, err)
+	report(stderr, err, args)
 	return exitCode(err)
 }

@@ -97,7 +97,7 @@ func warnPolicy(w io.Writer, p *policy.Policy, link policy.Link) {
 			warn(w, "and %d more", len(warnings)-most)
 			return
 		}
-		warn(w, "%s", warning)
+		warn(w, "%s", printable(warning.String()))
 	}
 }
 

@@ -103,7 +103,7 @@ func (r *replayer) run(ctx context.Context, files []string) error {
 		}
 		report.Files = append(report.Files, r.json(file, result, err, top))
 		if err != nil {
-			say(r.stderr, err.Error())
+			say(r.stderr, oneLined(err.Error(), files))
 			failed = true
 		}
 	}
@@ -135,10 +135,10 @@ func (r *replayer) file(ctx context.Context, file string) (result *pcaptest.Repl
 		}
 		if c := &r.plan.Classes[0]; len(r.plan.Classes) > 1 || len(c.Meters) > 1 {
 			warn(r.stderr, "%s: is a CSV trace: its bytes are the cost, in one bucket of the first meter of class %s; the rest of the policy plays no part",
-				file, c.Name)
+				printable(file), printable(c.Name))
 		}
 		if w := &r.flags.words; w.Per != "" || w.Count != "" || w.Overhead != "" {
-			warn(r.stderr, "%s: is a CSV trace: its bytes are the cost, in one bucket; --per, --count and --overhead play no part", file)
+			warn(r.stderr, "%s: is a CSV trace: its bytes are the cost, in one bucket; --per, --count and --overhead play no part", printable(file))
 		}
 		replay = pcaptest.ReplayTrace
 	}

@@ -157,7 +157,7 @@ func (v *verifier) run(ctx context.Context, files []string) error {
 func (v *verifier) faults(files []verifyFile, differences []string, failed bool) error {
 	for _, f := range files {
 		if f.Error != "" {
-			say(v.stderr, f.Error)
+			say(v.stderr, oneLined(f.Error, []string{f.File}))
 		}
 	}
 	for _, d := range differences {
