@@ -41,13 +41,13 @@ func TestExplain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := func(most uint64) uint64 { return rapid.Uint64Range(0, most).Draw(t, "n") }
 		m := mirrorOf(t, explainPlan(t, d(1) == 1))
-		now := uint64(1e9)
+		now := 1 + d(1)*1e9
 		spread := []uint64{3, 200}[d(1)] // few flows, or more than there is room for
 		for range 20 + 200*d(1) {
 			now += []uint64{0, 1, d(1e6), d(1e9)}[d(3)]
 			at := now
 			if d(15) == 0 {
-				at -= d(1e8)
+				at -= d(min(at, 1e8))
 			}
 			f := from(uint16(d(2)<<8|d(spread)), 40+int(d(400)))
 			f.Data[15] = []byte{0, 10 << 2, 12<<2 | 1, 14<<2 | 2, 46 << 2}[d(4)]
