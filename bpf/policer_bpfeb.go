@@ -88,6 +88,12 @@ const (
 	PolicerKindKIND_MALFORMED PolicerKind = 3
 )
 
+type PolicerLayout uint32
+
+const (
+	PolicerLayoutLAYOUT_VERSION PolicerLayout = 3
+)
+
 type PolicerMeterType uint32
 
 const (
@@ -359,7 +365,7 @@ type PolicerSlot struct {
 
 type PolicerTable struct {
 	_        structs.HostLayout
-	Layout   uint32
+	Layout   PolicerLayout
 	Reserved uint32
 	Sets     uint32
 	Profiles uint32

@@ -17,7 +17,7 @@ import (
 
 // LayoutVersion is the version of the maps' layout. It is written to the table, so that a program of
 // another layout is never put on it.
-const LayoutVersion = 2
+const LayoutVersion = int(bpf.PolicerLayoutLAYOUT_VERSION)
 
 // ErrLayout is what reading maps of another layout wraps, or maps that break their own bounds.
 var ErrLayout = errors.New("the maps have another layout than this version of tricolor")
@@ -94,7 +94,7 @@ func Resize(spec *ebpf.CollectionSpec, g marker.Geometry) {
 // WriteTable writes the table's shape and seeds. Once, before the first packet.
 func (m *Maps) WriteTable(g marker.Geometry, seeds marker.Seeds) error {
 	t := bpf.PolicerTable{
-		Layout:   LayoutVersion,
+		Layout:   bpf.PolicerLayoutLAYOUT_VERSION,
 		Reserved: g.Reserved,
 		Sets:     g.Sets,
 		Profiles: g.Profiles,
@@ -113,7 +113,7 @@ func (m *Maps) ReadTable() (marker.Geometry, marker.Seeds, error) {
 	if err := get(m.Table, 0, &t); err != nil {
 		return marker.Geometry{}, marker.Seeds{}, err
 	}
-	if t.Layout != LayoutVersion {
+	if t.Layout != bpf.PolicerLayoutLAYOUT_VERSION {
 		return marker.Geometry{}, marker.Seeds{}, fmt.Errorf("%w: %d, not %d", ErrLayout, t.Layout, LayoutVersion)
 	}
 	if t.Sets != m.Buckets.MaxEntries() || uint64(t.Profiles)*2 != uint64(m.Profiles.MaxEntries()) {

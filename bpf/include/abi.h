@@ -12,7 +12,10 @@
 
 #include "kernel.h"
 
-#define LAYOUT_VERSION 3 /* of every struct below; pinned with the table */
+/* Of every struct below; pinned with the table. */
+enum layout {
+	LAYOUT_VERSION = 3,
+};
 
 #define MAX_CLASSES 64
 #define MAX_CHAIN 3		    /* meters in a class's chain */
@@ -244,7 +247,7 @@ struct stage {
 
 /* The table's constants. Written once, before the first packet; they outlive an upgrade. */
 struct table {
-	u32 layout;
+	enum layout layout;
 	u32 reserved; /* index of the first reserved set */
 	u32 sets;     /* all of them */
 	u32 profiles; /* room for profiles in one copy of the policy */
