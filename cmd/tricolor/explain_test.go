@@ -151,3 +151,15 @@ func TestExplainFullTable(t *testing.T) {
 		t.Errorf("overflow: %q, reused: %q", overflow, reused)
 	}
 }
+
+// Whatever files are called, what is said of a packet moves no cursor and forges no line.
+func TestExplainHostileFiles(t *testing.T) {
+	f := newHostileFiles(t)
+	meter := []string{"--meter", "token", "--cir", "1mbit", "--cbs", "2kB", "--flows", "64"}
+	for _, args := range [][]string{
+		{f.capture, "--packet", "7"}, {f.capture, "--packet", "7", "-o", "json"}, {f.capture, "--packet", "99"}, {f.capture, "--packet", hostile},
+		{f.capture}, {f.trace, "--packet", "1"}, {f.missing, "--packet", "1"}, {f.dir, "--packet", "1"}, {f.prefixes, "--packet", "1"}, {hostile, hostile},
+	} {
+		wantHarmless(t, append(append([]string{"explain"}, args...), meter...)...)
+	}
+}
