@@ -253,7 +253,7 @@ func wantNothingLeft(tb testing.TB, before objects) {
 			tb.Errorf("programs are left on the hook: %v, %v", on, err)
 		}
 	}
-	if left := left(tb, before, 30*time.Second); len(left) > 0 {
+	if left := left(tb, before, time.Minute); len(left) > 0 {
 		tb.Errorf("left in the kernel: %v", left)
 	}
 }

@@ -84,6 +84,10 @@ func TestHostileFiles(t *testing.T) {
 	f := newHostileFiles(t)
 	meter := []string{"--meter", "token", "--cir", "1mbit", "--cbs", "2kB", "--flows", "64"}
 	with := func(args ...string) []string { return append(args, meter...) }
+	untried := map[string]bool{}
+	for _, command := range newRoot().Commands() {
+		untried[command.Name()] = !command.Hidden
+	}
 	for _, args := range [][]string{
 		{hostile}, {"--" + hostile}, {"show", hostile, hostile}, {"dump", hostile},
 		{"check", "-f", f.policy}, {"check", "-f", f.faulty}, {"check", "-f", f.missing}, {"check", "-f", f.dir},
@@ -98,6 +102,9 @@ func TestHostileFiles(t *testing.T) {
 		{"replay", f.capture, "-f", f.policy, "--then", hostile}, {"replay", f.capture, "-f", f.policy, "--then", hostile + "=" + f.other},
 		{"replay", f.capture, "--meter", hostile}, {"replay", f.capture, "--meter", "token", "--cir", hostile},
 		with("replay", f.capture, "--per", hostile), with("replay", f.capture, "--yellow", hostile), with("replay", f.capture, "--seed", hostile),
+		with("explain", f.capture, "--packet", "7"), with("explain", f.missing, "--packet", "7"), with("explain", f.capture, "--packet", hostile),
+		{"explain", f.capture, "--packet", "7", "-f", f.policy, "--then", "1=" + f.other}, {"explain", f.capture, "--packet", "7", "-f", f.faulty},
+		with("explain", f.capture, "--packet", "7", "-o", "json"), with("explain", f.trace, "--packet", "7"),
 		with("verify", f.capture), with("verify", f.missing, f.trace, f.dir), {"verify", f.capture, "-f", f.faulty},
 		with("attach", hostile), {"attach", "lo", "-f", f.faulty}, {"attach", "lo", "-f", f.missing}, with("attach", "lo", "--hook", hostile),
 		{"diff", hostile, "-f", f.policy}, {"diff", "lo", "-f", f.faulty},
@@ -107,6 +114,12 @@ func TestHostileFiles(t *testing.T) {
 		{"doctor", hostile}, {"demo", hostile}, {"version", hostile},
 	} {
 		wantHarmless(t, args...)
+		delete(untried, args[0])
+	}
+	for name, shown := range untried {
+		if shown {
+			t.Errorf("%s is not tried: give it a hostile file or word", name)
+		}
 	}
 }
 
