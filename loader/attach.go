@@ -27,6 +27,7 @@ var (
 type AttachOptions struct {
 	Direction Direction
 	Mechanism Mechanism
+	Place     Place        // among others on the hook
 	Seeds     marker.Seeds // of the table's hash; zero: made at random
 	Version   string       // of tricolor, at most 31 bytes
 }
@@ -40,8 +41,10 @@ type Attachment struct {
 	State     State
 	ProgramID ebpf.ProgramID
 	Device    string // its name now; where that cannot be told, its name then
+	Here      bool   // its device is, or where that is gone was, in the network namespace of the caller
 
 	ident   ident
+	ifindex uint32 // of its device now; that in ident is from when it was attached
 	program *ebpf.Program
 	link    link.Link // nil with Clsact
 }
@@ -58,10 +61,14 @@ func (a *Attachment) Direction() Direction {
 // from now on and after the process has ended. Either all of it is done, or nothing is left of it.
 // A stale attachment of the same device gives way.
 //
-// Returns an error that wraps ErrNoDevice, ErrDeviceType, ErrAttached, ErrPrivilege, ErrKernel or
-// marker.ErrPlan. Requires Linux 6.1, CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON, and a bpffs at /sys/fs/bpf:
+// Others on the hook stay, and see every packet that is let through. Returns an error that wraps
+// ErrNoDevice, ErrDeviceType, ErrPlace, ErrAttached, ErrPrivilege, ErrKernel or marker.ErrPlan. Requires Linux 6.1, CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON, and a bpffs at /sys/fs/bpf:
 // it is mounted where it is missing, which takes CAP_SYS_ADMIN.
 func Attach(device string, plan *marker.Plan, o AttachOptions) (_ *Attachment, err error) {
+	mechanism, err := o.Place.mechanism(o.Mechanism)
+	if err != nil {
+		return nil, err
+	}
 	h, err := openHost()
 	if err != nil {
 		return nil, err
@@ -90,6 +97,9 @@ func Attach(device string, plan *marker.Plan, o AttachOptions) (_ *Attachment, e
 	if err := h.makeWay(id); err != nil {
 		return nil, err
 	}
+	if err := h.refuseSecond(dev, o.Direction); err != nil {
+		return nil, err
+	}
 
 	if o.Seeds == (marker.Seeds{}) {
 		o.Seeds = randomSeeds()
@@ -110,10 +120,12 @@ func Attach(device string, plan *marker.Plan, o AttachOptions) (_ *Attachment, e
 		},
 		Maps:    p.Maps,
 		Device:  dev.Attrs().Name,
+		Here:    true,
 		ident:   id,
+		ifindex: id.ifindex,
 		program: p.Program,
 	}
-	if err := a.attach(h, dev, o.Mechanism); err != nil {
+	if err := a.attach(h, dev, mechanism, o.Place); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
 	return a, nil
@@ -121,7 +133,7 @@ func Attach(device string, plan *marker.Plan, o AttachOptions) (_ *Attachment, e
 
 // attach pins the program and its maps, puts it on the hook, and has all of it appear at once. Where it
 // fails it leaves nothing.
-func (a *Attachment) attach(h *host, device netlink.Link, m Mechanism) (err error) {
+func (a *Attachment) attach(h *host, device netlink.Link, m Mechanism, place Place) (err error) {
 	info, err := a.program.Info()
 	if err != nil {
 		return fmt.Errorf("look at the kernel program: %w", err)
@@ -145,7 +157,7 @@ func (a *Attachment) attach(h *host, device netlink.Link, m Mechanism) (err erro
 		return explain("pin the kernel program", err)
 	}
 	step("program pinned")
-	if err := a.hook(h, device, m, dir); err != nil {
+	if err := a.hook(h, device, m, place, dir); err != nil {
 		return err
 	}
 	if err := os.Rename(dir, a.ident.dir()); err != nil {
@@ -159,18 +171,22 @@ func (a *Attachment) attach(h *host, device netlink.Link, m Mechanism) (err erro
 var attachTCX = link.AttachTCX
 
 // hook puts the program on the device, and writes down where before the first packet meets it.
-func (a *Attachment) hook(h *host, device netlink.Link, m Mechanism, dir string) error {
+func (a *Attachment) hook(h *host, device netlink.Link, m Mechanism, place Place, dir string) error {
 	d := a.Direction()
 	if m != Clsact {
 		a.Mechanism = TCX
 		if err := a.Maps.WriteAbout(a.About); err != nil {
 			return err
 		}
+		anchor, err := place.anchor(device, d)
+		if err != nil {
+			return err
+		}
 		l, err := attachTCX(link.TCXOptions{
 			Interface: int(a.ident.ifindex),
 			Program:   a.program,
 			Attach:    d.attachType(),
-			Anchor:    link.Tail(),
+			Anchor:    anchor,
 		})
 		switch {
 		case err == nil:
@@ -178,7 +194,7 @@ func (a *Attachment) hook(h *host, device netlink.Link, m Mechanism, dir string)
 			step("hooked")
 			return explainIf("pin the link", l.Pin(filepath.Join(dir, pinLink)))
 		case m == TCX && errors.Is(err, ebpf.ErrNotSupported):
-			return fmt.Errorf("%w: TCX needs Linux 6.6 or newer: leave the mechanism to auto, or say clsact: %w", ErrKernel, err)
+			return noTCX(err)
 		case !errors.Is(err, ebpf.ErrNotSupported):
 			return explain(fmt.Sprintf("attach to the TCX hook of %s %v", a.Device, d), err)
 		}
@@ -188,7 +204,7 @@ func (a *Attachment) hook(h *host, device netlink.Link, m Mechanism, dir string)
 	if err != nil && !errors.Is(err, ErrNotAttached) {
 		return err
 	}
-	addQdisc, err := h.planFilter(device, d, sibling, &a.About)
+	addQdisc, err := h.planFilter(device, d, sibling, place.Priority, &a.About)
 	if sibling != nil {
 		err = errors.Join(err, sibling.Close())
 	}
@@ -244,10 +260,19 @@ func (h *host) makeWay(id ident) error {
 		return err
 	case old.State == Stale:
 		return errors.Join(removePins(id.dir()), old.Close())
+	case old.State == Moved:
+		err = fmt.Errorf("%w: a device that had this one's index, then called %s, was moved to another network namespace, and is policed %v there: "+
+			"take that off first: tricolor detach %[2]s --direction %[3]v", ErrAttached, old.About.Device, id.direction)
+		return errors.Join(err, old.Close())
 	}
-	err = fmt.Errorf("%w: %s %v, since %s, by tricolor %s; take that off first: tricolor detach %[2]s --direction %[3]v",
-		ErrAttached, old.Device, id.direction, time.Unix(int64(old.About.Since), 0).Format(time.DateTime), old.About.Version)
-	return errors.Join(err, old.Close())
+	return errors.Join(old.already(), old.Close())
+}
+
+// already is the error of a second attach.
+func (a *Attachment) already() error {
+	return fmt.Errorf("%w: %s %v, since %s, by tricolor %s; another policy: tricolor apply %[2]s --direction %[3]v -f FILE; "+
+		"to take it off: tricolor detach %[2]s --direction %[3]v",
+		ErrAttached, a.Device, a.Direction(), time.Unix(int64(a.About.Since), 0).Format(time.DateTime), a.About.Version)
 }
 
 // Detach takes the policer off its hook and removes its pins: nothing is left of it once the Attachment

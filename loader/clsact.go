@@ -19,10 +19,11 @@ const (
 	dumpTries    = 10     // how often a listing is taken again that changed meanwhile
 )
 
-// planFilter chooses the place of a clsact filter, after all that are there, and writes it to about.
+// planFilter chooses the place of a clsact filter, at the wanted priority or, where that is 0, after all
+// that are there, and writes it to about.
 // sibling is the attachment in the other direction, or nil. addQdisc says that the device has no clsact
 // qdisc yet.
-func (h *host) planFilter(device netlink.Link, d Direction, sibling *Attachment, about *maps.About) (addQdisc bool, err error) {
+func (h *host) planFilter(device netlink.Link, d Direction, sibling *Attachment, wanted uint16, about *maps.About) (addQdisc bool, err error) {
 	kind, err := h.ingressQdisc(device)
 	switch {
 	case err != nil:
@@ -39,6 +40,15 @@ func (h *host) planFilter(device netlink.Link, d Direction, sibling *Attachment,
 	filters, err := h.filters(device, d)
 	if err != nil {
 		return false, err
+	}
+	if wanted != 0 {
+		for _, f := range filters {
+			if f.Attrs().Priority == wanted {
+				return false, fmt.Errorf("%w: on %s %v priority %d is taken: %v; say another", ErrPlace, device.Attrs().Name, d, wanted, onClsact(f))
+			}
+		}
+		about.Handle, about.Priority = filterHandle, wanted
+		return addQdisc, nil
 	}
 	taken := map[int]bool{}
 	priority := filterFirst
@@ -72,6 +82,10 @@ func (h *host) addClsact(device netlink.Link) (added bool, err error) {
 // filter has it meanwhile, it fails.
 func (h *host) addFilter(device netlink.Link, d Direction, p *ebpf.Program, about maps.About) error {
 	err := h.nl.FilterAdd(filter(device, d, p, about))
+	if errors.Is(err, unix.EOPNOTSUPP) { // the kernel's word for that
+		return fmt.Errorf("%w: the tc filters of %s %v are shared with other devices (a shared block, as tc qdisc show says), "+
+			"and would police all of them as one: attach by tcx", ErrPlace, device.Attrs().Name, d)
+	}
 	if err != nil {
 		return explain(fmt.Sprintf("add a tc filter to %s %v, priority %d", device.Attrs().Name, d, about.Priority), err)
 	}

@@ -21,13 +21,15 @@ type foreign struct {
 	counts  *ebpf.Map
 }
 
-func newForeign(tb testing.TB) *foreign {
+func newForeign(tb testing.TB) *foreign { return namedForeign(tb, "foreign") }
+
+func namedForeign(tb testing.TB, name string) *foreign {
 	tb.Helper()
 	counts, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "Dual BSD/GPL", Instructions: asm.Instructions{
+	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: name, Type: ebpf.SchedCLS, License: "Dual BSD/GPL", Instructions: asm.Instructions{
 		asm.LoadMapValue(asm.R1, counts.FD(), 0),
 		asm.Mov.Imm(asm.R2, 1),
 		asm.AddAtomic.Mem(asm.R1, asm.R2, asm.DWord, 0),
@@ -42,6 +44,17 @@ func newForeign(tb testing.TB) *foreign {
 		counts.Close()
 	})
 	return &foreign{program, counts}
+}
+
+// id is the program's.
+func (f *foreign) id(tb testing.TB) ebpf.ProgramID {
+	tb.Helper()
+	info, err := f.program.Info()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	id, _ := info.ID()
+	return id
 }
 
 // count returns how many buffers have passed.

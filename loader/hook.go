@@ -93,6 +93,7 @@ const (
 	Attached State = iota
 	Stale          // no packet meets it: its device is gone, or somebody took it off the hook
 	Unseen         // a clsact filter in another network namespace: to be told only from there
+	Moved          // it polices, but its device was moved to another network namespace
 )
 
 // String returns the state's name.
@@ -104,6 +105,8 @@ func (s State) String() string {
 		return "stale"
 	case Unseen:
 		return "unseen"
+	case Moved:
+		return "moved"
 	default:
 		return fmt.Sprintf("state(%d)", uint8(s))
 	}

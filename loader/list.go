@@ -12,6 +12,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/tricolor-policer/tricolor/maps"
 )
@@ -60,7 +61,7 @@ func (h *host) list() (all []*Attachment, _ error) {
 }
 
 // Find returns the attachment of a device of the calling thread's network namespace, by any name it has
-// now, or, where it is stale, by the name it had. The caller closes it. Returns an error that wraps
+// now, or, where it is stale or was moved away, by the name it had. The caller closes it. Returns an error that wraps
 // ErrNoDevice, ErrNotAttached, ErrPrivilege or maps.ErrLayout.
 func Find(device string, d Direction) (*Attachment, error) {
 	h, err := openHost()
@@ -72,30 +73,54 @@ func Find(device string, d Direction) (*Attachment, error) {
 	if missing != nil && !errors.Is(missing, ErrNoDevice) {
 		return nil, missing
 	}
+	wanted := []func(*Attachment) bool{func(a *Attachment) bool { // its device may be gone, and another may have its name
+		return a.ident.ns == h.ns && a.Direction() == d && a.About.Device == device && (a.State == Stale || a.State == Moved)
+	}}
 	if missing == nil {
 		missing = fmt.Errorf("%w: %s %v has no policer; tricolor show lists those there are", ErrNotAttached, device, d)
 		a, err := h.find(ident{h.ns, uint32(dev.Attrs().Index), d})
-		if !errors.Is(err, ErrNotAttached) {
+		switch {
+		case err == nil && a.State == Moved: // that is another device
+			if err := a.Close(); err != nil {
+				return nil, err
+			}
+		case !errors.Is(err, ErrNotAttached):
 			return a, err
 		}
+		wanted = []func(*Attachment) bool{h.movedTo(dev, d), wanted[0]}
 	}
-	// Its device may be gone, and another may have its name.
-	all, err := h.list()
-	var found *Attachment
-	for _, a := range all {
-		if found == nil && a.State == Stale && a.About.Device == device && a.ident.ns == h.ns && a.Direction() == d {
-			found = a
-			continue
-		}
-		err = errors.Join(err, a.Close())
-	}
-	if found != nil {
-		return found, nil
-	}
-	if errors.Is(err, ErrPrivilege) {
+	a, err := h.pick(wanted...)
+	switch {
+	case a != nil:
+		return a, nil
+	case errors.Is(err, ErrPrivilege):
 		return nil, err
 	}
 	return nil, errors.Join(missing, seesPins(bpffs, privateMounts()))
+}
+
+// pick opens the first attachment that is wanted, for the first reason that has one; nil where there is none.
+// The error tells of attachments that cannot be opened.
+func (h *host) pick(wanted ...func(*Attachment) bool) (picked *Attachment, err error) {
+	all, err := h.list()
+	for _, want := range wanted {
+		if i := slices.IndexFunc(all, want); i >= 0 && picked == nil {
+			picked = all[i]
+		}
+	}
+	for _, a := range all {
+		if a != picked {
+			err = errors.Join(err, a.Close())
+		}
+	}
+	return picked, err
+}
+
+// movedTo says of an attachment whether it polices a device that came from another network namespace to this one.
+func (h *host) movedTo(device netlink.Link, d Direction) func(*Attachment) bool {
+	return func(a *Attachment) bool {
+		return a.Here && a.ident.ns != h.ns && a.ifindex == uint32(device.Attrs().Index) && a.Direction() == d
+	}
 }
 
 // find opens an attachment. Returns an error that wraps ErrNotAttached where there is none.
@@ -133,6 +158,7 @@ func (h *host) open(dir string) (_ *Attachment, err error) {
 		return nil, err
 	}
 	a.ident = ident{a.About.NetNS, a.About.Ifindex, a.Direction()}
+	a.ifindex, a.Here = a.ident.ifindex, a.ident.ns == h.ns
 	a.Device = a.About.Device
 	a.link, err = link.LoadPinnedLink(filepath.Join(dir, pinLink), nil)
 	switch {
@@ -166,7 +192,19 @@ func (a *Attachment) lookAtLink(h *host, dir string) error {
 		a.State = Stale
 		return nil
 	}
-	return a.lookAtDevice(h, tcx.Ifindex)
+	a.ifindex = tcx.Ifindex
+	// The device may have been moved to another network namespace, where it may have another index.
+	there, err := queryTCX(int(a.ifindex), a.Direction())
+	switch {
+	case errors.Is(err, os.ErrPermission): // it was not moved, as far as can be told
+	case err != nil && !errors.Is(err, unix.ENODEV):
+		return fmt.Errorf("list the TCX hook of the device with index %d: %w", a.ifindex, err)
+	case slices.ContainsFunc(there, func(e tcxEntry) bool { return e.link == info.ID }):
+		a.Here = true
+	case a.Here:
+		a.State, a.Here = Moved, false
+	}
+	return a.lookAtDevice(h)
 }
 
 // lookAtFilter tells the program and the state of an attachment that hangs on clsact.
@@ -194,15 +232,15 @@ func (a *Attachment) lookAtFilter(h *host, dir string) (err error) {
 		a.State = Stale
 		return nil
 	}
-	return a.lookAtDevice(h, a.ident.ifindex)
+	return a.lookAtDevice(h)
 }
 
 // lookAtDevice finds the name that the device has now.
-func (a *Attachment) lookAtDevice(h *host, ifindex uint32) error {
-	if a.ident.ns != h.ns {
+func (a *Attachment) lookAtDevice(h *host) error {
+	if !a.Here {
 		return nil
 	}
-	device, err := h.deviceAt(ifindex)
+	device, err := h.deviceAt(a.ifindex)
 	if err != nil || device == nil {
 		return err
 	}

@@ -95,7 +95,7 @@ func (a *Attachment) hold(h *host, device netlink.Link, m Mechanism) error {
 		}
 	}
 	a.Mechanism = Clsact
-	addQdisc, err := h.planFilter(device, d, nil, &a.About)
+	addQdisc, err := h.planFilter(device, d, nil, 0, &a.About)
 	if err != nil {
 		return err
 	}

@@ -73,10 +73,10 @@ func (a *Attachment) takeOver(h *host) error {
 
 // hooked returns the device of an attachment, whose program can be replaced from here.
 func (h *host) hooked(a *Attachment) (netlink.Link, error) {
-	if a.ident.ns != h.ns {
-		return nil, fmt.Errorf("%s is in another network namespace (inode %d): upgrade it from there, with nsenter --net=/run/netns/NAME", a.Device, a.ident.ns)
+	if !a.Here {
+		return nil, fmt.Errorf("%s is in another network namespace than this: upgrade it from there, with nsenter --net=/run/netns/NAME", a.Device)
 	}
-	device, err := h.deviceAt(a.ident.ifindex)
+	device, err := h.deviceAt(a.ifindex)
 	if err == nil && device == nil {
 		err = a.notAttached()
 	}

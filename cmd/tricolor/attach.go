@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/spf13/cobra"
 
@@ -15,18 +16,30 @@ func newAttach() *cobra.Command {
 		Use:   "attach DEV",
 		Short: "Police a device's packets from now on (root)",
 		Long: `Attach puts the policer on a device's TC hook. It goes on after the command has ended, until detach: its
-program and maps are pinned under ` + loader.Root + `.
+program and maps are pinned under ` + loader.Root + `. A second attach is refused: "tricolor apply" changes the policy.
+
+Others on the hook stay, and see every packet that is let through. All of TCX comes before all tc filters.
+The policer goes behind all that are there, unless --before or --after (TCX) or --prio (clsact) say else;
+"tricolor show DEV" lists them with their ids.
 ` + policyHelp,
 		Example: `  sudo tricolor attach eth0 --direction ingress -f policy.yaml
   sudo tricolor attach eth0 --direction ingress --meter srtcm --cir 10mbit --cbs 96KiB --ebs 192KiB --yellow dscp=af12
   sudo tricolor attach eth0 --direction egress --meter token --cir 1gbit --cbs 20ms --per class
+  sudo tricolor attach eth0 --before cil_from_netdev -f policy.yaml
   sudo tricolor show eth0`,
 		Args: needDevice,
 	}
 	a := &attacher{direction: addDirection(cmd), hook: newChoice("auto", "tcx", "clsact")}
 	cmd.Flags().Var(a.hook, "hook", "where to attach: tcx (Linux 6.6 or newer), clsact, or auto: tcx where the kernel has it")
+	cmd.Flags().StringVar(&a.place.Before, "before", "", "on TCX: go before `PROG`, a program's id or name, or all")
+	cmd.Flags().StringVar(&a.place.After, "after", "", "on TCX: go after `PROG`, a program's id or name, or all")
+	cmd.Flags().Var(&a.priority, "prio", "on clsact: the filter's priority, 1 to 65535; lower ones see a packet first")
 	a.flags = addPolicy(cmd.Flags(), 0, "seed of the table's hash; 0: random, so that nobody can choose flows that collide")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed("prio") && (a.priority < 1 || a.priority > math.MaxUint16) {
+			return usage("--prio %d: say from 1 to 65535", a.priority)
+		}
+		a.place.Priority = uint16(a.priority)
 		return a.run(args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
 	}
 	return cmd
@@ -43,6 +56,8 @@ func addDirection(cmd *cobra.Command) *choice {
 type attacher struct {
 	flags           *policyFlags
 	direction, hook *choice
+	place           loader.Place
+	priority        plain
 }
 
 func (a *attacher) run(device string, stdout, stderr io.Writer) error {
@@ -58,7 +73,7 @@ func (a *attacher) run(device string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return &usageError{err}
 	}
-	options := loader.AttachOptions{Direction: direction, Mechanism: hook, Version: versionText()}
+	options := loader.AttachOptions{Direction: direction, Mechanism: hook, Place: a.place, Version: versionText()}
 	if seed := uint64(*a.flags.seed); seed != 0 {
 		options.Seeds = marker.SeedsFrom(seed)
 	}
@@ -68,7 +83,7 @@ func (a *attacher) run(device string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	warnPolicy(stderr, p, linkOf(device))
+	warnPolicy(stderr, p, linkOf(attachment.Device))
 	name := printable(attachment.Device)
 	fmt.Fprintf(stdout, "%s %v is policed (hook %v); \"tricolor show %[1]s\" shows it, \"tricolor detach %[1]s --direction %[2]v\" takes it off\n",
 		name, direction, attachment.Mechanism)

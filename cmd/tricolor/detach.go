@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -11,28 +12,69 @@ import (
 
 func newDetach() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "detach DEV",
+		Use:   "detach DEV | --all",
 		Short: "Take the policer off a device (root)",
 		Long: `Detach takes the policer off a device's hook and removes its pins: its counters and buckets are gone.
-After the last one nothing remains under ` + loader.Root + `.`,
-		Example: "  sudo tricolor detach eth0 --direction ingress",
-		Args:    needDevice,
+Others on the hook stay. After the last one nothing remains under ` + loader.Root + `. Where DEV has no policer
+it says so, changes nothing, and exits 4.
+
+With --all it takes off all policers of this network namespace, of both directions, and those whose device
+is gone; it says what it left in other namespaces. Where there are none, that is fine.`,
+		Example: "  sudo tricolor detach eth0 --direction ingress\n  sudo tricolor detach --all",
 	}
 	word := addDirection(cmd)
+	all := cmd.Flags().Bool("all", false, "take off all policers of this network namespace")
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case !*all:
+			return needDevice(cmd, args)
+		case len(args) > 0:
+			return usage("name a DEV, or say --all")
+		case cmd.Flags().Changed("direction"):
+			return usage("--all takes off both directions: leave out --direction")
+		}
+		return nil
+	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		direction, err := loader.ParseDirection(word.word)
-		if err != nil {
-			return &usageError{err}
+		if *all {
+			return detachAll(cmd.OutOrStdout())
 		}
-		a, err := loader.Find(args[0], direction)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(a.Detach(), a.Close()); err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %v is policed no longer\n", printable(a.Device), direction)
-		return err
+		return found(args[0], word, func(a *loader.Attachment) error {
+			if err := a.Detach(); err != nil {
+				return err
+			}
+			return sayDetached(cmd.OutOrStdout(), a)
+		})
 	}
 	return cmd
+}
+
+func sayDetached(w io.Writer, a *loader.Attachment) error {
+	_, err := fmt.Fprintf(w, "%s %v is policed no longer\n", printable(a.Device), a.Direction())
+	return err
+}
+
+func detachAll(w io.Writer) error {
+	taken, left, err := loader.DetachAll()
+	for _, a := range taken {
+		err = errors.Join(err, sayDetached(w, a), a.Close())
+	}
+	if len(taken) == 0 && err == nil {
+		fmt.Fprintln(w, "nothing is policed in this network namespace")
+	}
+	for _, a := range left {
+		if !a.Here {
+			fmt.Fprintf(w, "left: %s %v, in %s\n", printable(a.Device), a.Direction(), otherNetNS(a))
+		}
+		err = errors.Join(err, a.Close())
+	}
+	return err
+}
+
+// otherNetNS says which network namespace an attachment is in that is not in this one.
+func otherNetNS(a *loader.Attachment) string {
+	if a.State == loader.Moved {
+		return "another network namespace, to which its device was moved"
+	}
+	return namespace(a.About.NetNS)
 }

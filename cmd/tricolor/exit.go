@@ -70,7 +70,7 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitDone
-	case isUsage(err), errors.Is(err, policy.ErrPolicy):
+	case isUsage(err), errors.Is(err, policy.ErrPolicy), errors.Is(err, loader.ErrPlace):
 		return exitUsage
 	case errors.Is(err, loader.ErrPrivilege), errors.Is(err, loader.ErrKernel), errors.Is(err, loader.ErrBPFFS):
 		return exitLacking

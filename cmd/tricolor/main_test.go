@@ -68,7 +68,7 @@ func runScripts(t *testing.T, files ...string) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"tricolor": tricolor, "exits": exits, "truncate": truncate, "unhex": unhex, "veth": veth, "remove": remove, "send": send,
-			"another-build": anotherBuild,
+			"another-build": anotherBuild, "rename": rename, "altname": altname, "foreign": foreign, "elsewhere": elsewhere,
 		},
 	})
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,6 +20,10 @@ func newShow() *cobra.Command {
 		Use:   "show [DEV]",
 		Short: "Show what is policed, by which policy, and what it did (root)",
 		Long: `Show prints each policed device and direction (or those of DEV): since when, the policy, and the counters.
+Where others are on the hook it lists all, in the order that packets meet them: programs on TCX, then tc
+filters by priority. Of a DEV it lists those of hooks without a policer, too; where it has none at all, it
+exits 4.
+
 A user other than root needs CAP_DAC_OVERRIDE, since the pins are root's own.`,
 		Example: "  sudo tricolor show\n  sudo tricolor show eth0 -o json",
 		Args:    arguments(cobra.MaximumNArgs(1)),
@@ -40,10 +42,14 @@ A user other than root needs CAP_DAC_OVERRIDE, since the pins are root's own.`,
 			}
 			err = errors.Join(err, a.Close())
 		}
-		if len(views) == 0 && err != nil {
+		var beside []hook
+		if len(args) > 0 {
+			beside = hooksBeside(args[0], views)
+		}
+		if len(views) == 0 && len(beside) == 0 && err != nil {
 			return err
 		}
-		return errors.Join(showViews(cmd.OutOrStdout(), views, output.word == "json"), err)
+		return errors.Join(showViews(cmd.OutOrStdout(), views, beside, output.word == "json"), err)
 	}
 	return cmd
 }
@@ -81,6 +87,7 @@ type view struct {
 	plan    *marker.Plan // in force
 	pending time.Duration
 	stats   marker.Stats
+	onHook  []loader.OnHook // none where that cannot be told
 	stages  [marker.MaxChain]stageUse
 	torn    int // sets that could not be read
 }
@@ -94,11 +101,15 @@ func newView(a *loader.Attachment) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
+	onHook, err := hookOf(a)
+	if err != nil {
+		return nil, err
+	}
 	buckets, err := maps.OpenBuckets(a.Maps.Buckets)
 	if err != nil {
 		return nil, err
 	}
-	v := &view{Attachment: a, plan: plan, pending: pending, stats: stats}
+	v := &view{Attachment: a, plan: plan, pending: pending, stats: stats, onHook: onHook}
 	for i, s := range plan.Geometry.Stages {
 		v.stages[i] = stageUse{Meter: i + 1, Slots: (uint64(s.Mask) + 1) * marker.SetSlots}
 	}
@@ -126,6 +137,8 @@ type viewJSON struct {
 	Policy    []string `json:"policy"`
 	// How long the policy is in force unless it is confirmed; 0: for good.
 	UnconfirmedNS int64 `json:"unconfirmed_ns"`
+	// All on the hook, this one too, in order; empty where that cannot be told.
+	OnHook []onHookJSON `json:"on_hook"`
 	*statsJSON
 	Table struct {
 		Slots uint64 `json:"slots"`
@@ -141,7 +154,7 @@ func (v *view) json() viewJSON {
 		Device: v.Device, Direction: v.Direction().String(), Hook: v.Mechanism.String(), State: v.State.String(),
 		SinceUnix: v.About.Since, Ifindex: v.About.Ifindex, NetNS: v.About.NetNS, Version: v.About.Version,
 		ProgramID: uint32(v.ProgramID), Object: hex.EncodeToString(v.About.Object[:]), SameBuild: v.SameBuild(), Policy: policy.Describe(v.plan), statsJSON: statsOf(v.plan, &v.stats),
-		UnconfirmedNS: int64(v.pending),
+		UnconfirmedNS: int64(v.pending), OnHook: onHookOf(v.onHook, v.ProgramID),
 	}
 	stages := keyedStages(v.plan, v.stages)
 	out.Table.Slots, out.Table.Used, out.Table.Torn = stages[0].Slots, stages[0].Used, v.torn
@@ -151,15 +164,19 @@ func (v *view) json() viewJSON {
 	return out
 }
 
-func showViews(w io.Writer, views []*view, asJSON bool) error {
+func showViews(w io.Writer, views []*view, beside []hook, asJSON bool) error {
 	if asJSON {
 		out := []viewJSON{}
 		for _, v := range views {
 			out = append(out, v.json())
 		}
-		return printJSON(w, map[string]any{"attachments": out})
+		all := map[string]any{"attachments": out}
+		if len(beside) > 0 {
+			all["not_policed"] = hooksOf(beside)
+		}
+		return printJSON(w, all)
 	}
-	if len(views) == 0 {
+	if len(views)+len(beside) == 0 {
 		fmt.Fprintln(w, "nothing is policed")
 	}
 	for i, v := range views {
@@ -167,6 +184,14 @@ func showViews(w io.Writer, views []*view, asJSON bool) error {
 			fmt.Fprintln(w)
 		}
 		if err := v.print(w); err != nil {
+			return err
+		}
+	}
+	for i, h := range beside {
+		if len(views)+i > 0 {
+			fmt.Fprintln(w)
+		}
+		if err := h.print(w); err != nil {
 			return err
 		}
 	}
@@ -178,10 +203,10 @@ func (v *view) print(w io.Writer) error {
 		time.Unix(int64(v.About.Since), 0).Format(time.DateTime), printable(v.About.Version))
 	switch {
 	case v.State == loader.Stale:
-		fmt.Fprintf(w, "  STALE: no packet meets it, since its device is gone or somebody took it off the hook; "+
-			"\"tricolor detach %s --direction %v\" removes it\n", printable(v.Device), v.Direction())
-	case v.About.NetNS != ownNetNS():
-		fmt.Fprintf(w, "  in another network namespace (inode %d)\n", v.About.NetNS)
+		fmt.Fprintln(w, "  STALE: no packet meets it, since its device is gone or somebody took it off the hook; "+
+			"\"tricolor gc\" removes it, and \"tricolor attach\" takes its place")
+	case !v.Here:
+		fmt.Fprintf(w, "  in %s\n", otherNetNS(v.Attachment))
 	}
 	if !v.SameBuild() && v.State == loader.Attached {
 		fmt.Fprintf(w, "  another build's kernel program polices; \"tricolor upgrade %s --direction %v\" puts this tricolor's in its place\n",
@@ -217,17 +242,8 @@ func (v *view) print(w io.Writer) error {
 	if v.torn > 0 {
 		fmt.Fprintf(w, "  %s kept changing and could not be read\n", plural(uint64(v.torn), "set of 4 slots", "sets of 4 slots"))
 	}
+	if len(v.onHook) > 1 {
+		return printOnHook(w, v.onHook, v.ProgramID)
+	}
 	return nil
-}
-
-// ownNetNS is the inode of this command's network namespace; 0 where it cannot be told.
-func ownNetNS() uint64 {
-	info, err := os.Stat("/proc/self/ns/net")
-	if err != nil {
-		return 0
-	}
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		return stat.Ino
-	}
-	return 0
 }
