@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -20,36 +21,51 @@ new program cannot be loaded the old one polices on.
 Where the maps of the other version have another layout it says so, and changes nothing: detach with that
 version, then attach with this one; the buckets start anew.`,
 		Example: "  sudo tricolor upgrade eth0 --direction ingress\n  sudo tricolor upgrade --all",
-		Args:    arguments(cobra.MaximumNArgs(1)),
 	}
 	direction := addDirection(cmd)
-	all := cmd.Flags().Bool("all", false, "every device that is policed, in both directions")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		upgrade := func(a *loader.Attachment) error { return upgradeOne(cmd, a) }
+	all := cmd.Flags().Bool("all", false, "all policers of this network namespace")
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		switch {
-		case *all && (len(args) != 0 || cmd.Flags().Changed("direction")):
-			return usage("--all is every device in both directions: leave DEV and --direction out")
-		case !*all && len(args) == 0:
-			return usage("name one DEV, or say --all")
 		case !*all:
-			return found(args[0], direction, upgrade)
+			return needDevice(cmd, args)
+		case len(args) > 0:
+			return usage("name a DEV, or say --all")
+		case cmd.Flags().Changed("direction"):
+			return usage("--all is both directions: leave out --direction")
 		}
-		list, err := loader.List()
-		if len(list) == 0 && err == nil {
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), "nothing is policed")
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *all {
+			return upgradeAll(cmd.OutOrStdout())
 		}
-		for _, a := range list {
-			if e := upgrade(a); e != nil {
-				err = errors.Join(err, fmt.Errorf("%s %v: %w", a.Device, a.Direction(), e))
-			}
-			err = errors.Join(err, a.Close())
-		}
-		return err
+		return found(args[0], direction, func(a *loader.Attachment) error { return upgradeOne(cmd.OutOrStdout(), a) })
 	}
 	return cmd
 }
 
-func upgradeOne(cmd *cobra.Command, a *loader.Attachment) error {
+func upgradeAll(w io.Writer) error {
+	list, err := loader.List()
+	here := 0
+	for _, a := range list {
+		switch {
+		case !a.Here:
+			fmt.Fprintf(w, "left: %s %v, in %s\n", printable(a.Device), a.Direction(), otherNetNS(a))
+		case a.State == loader.Attached:
+			here++
+			if e := upgradeOne(w, a); e != nil {
+				err = errors.Join(err, fmt.Errorf("%s %v: %w", a.Device, a.Direction(), e))
+			}
+		}
+		err = errors.Join(err, a.Close())
+	}
+	if here == 0 && err == nil {
+		fmt.Fprintln(w, "nothing is policed in this network namespace")
+	}
+	return err
+}
+
+func upgradeOne(w io.Writer, a *loader.Attachment) error {
 	was, now := a.About.Version, versionText()
 	changed, err := a.Upgrade(now)
 	if err != nil {
@@ -59,6 +75,6 @@ func upgradeOne(cmd *cobra.Command, a *loader.Attachment) error {
 	if !changed {
 		what = fmt.Sprintf("the kernel program is that of this tricolor (%s) already", now)
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %v: %s\n", printable(a.Device), a.Direction(), what)
+	_, err = fmt.Fprintf(w, "%s %v: %s\n", printable(a.Device), a.Direction(), what)
 	return err
 }
