@@ -143,11 +143,23 @@ func TestList(t *testing.T) {
 	}
 }
 
+// Nobody but root may open a pin, or see which there are, whatever the umask of who attaches.
 func TestPinsArePrivate(t *testing.T) {
+	testutils.RequireRoot(t)
+	defer unix.Umask(unix.Umask(0))
+	for _, m := range mechanisms {
+		t.Run(m.String(), func(t *testing.T) {
+			needs(t, m)
+			pinsArePrivate(t, m)
+		})
+	}
+}
+
+func pinsArePrivate(t *testing.T, m Mechanism) {
 	lab := newLab(t, netlab.Options{})
-	a := attach(t, lab.Left, AttachOptions{})
+	a := attach(t, lab.Left, AttachOptions{Mechanism: m})
 	want := len(a.Maps.Named()) + 1 // the program
-	if a.Mechanism == TCX {
+	if m == TCX {
 		want++ // the link
 	}
 	if err := filepath.WalkDir(Root, func(path string, e fs.DirEntry, err error) error {
