@@ -30,6 +30,10 @@ type AttachOptions struct {
 	Place     Place        // among others on the hook
 	Seeds     marker.Seeds // of the table's hash; zero: made at random
 	Version   string       // of tricolor, at most 31 bytes
+	Drained   bool         // every bucket starts as if it had been empty when the machine booted, not full
+
+	fill  func(*Program) error // gives the table what it holds from the start; nil: nothing
+	unmet func() error         // called where attaching fails after fill, and no packet can have met the program
 }
 
 // Attachment is a policer on a device's hook, pinned so that it outlives the command. What it says is
@@ -47,6 +51,7 @@ type Attachment struct {
 	ifindex uint32 // of its device now; that in ident is from when it was attached
 	program *ebpf.Program
 	link    link.Link // nil with Clsact
+	hooked  bool      // Attach put it on its hook
 }
 
 // Direction says which packets of the device are policed.
@@ -108,6 +113,9 @@ func Attach(device string, plan *marker.Plan, o AttachOptions) (_ *Attachment, e
 	if err != nil {
 		return nil, err
 	}
+	if err := o.start(p, plan); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
 	a := &Attachment{
 		About: maps.About{
 			Device:  dev.Attrs().Name,
@@ -126,9 +134,26 @@ func Attach(device string, plan *marker.Plan, o AttachOptions) (_ *Attachment, e
 		program: p.Program,
 	}
 	if err := a.attach(h, dev, mechanism, o.Place); err != nil {
+		if o.unmet != nil && !a.hooked {
+			err = errors.Join(err, o.unmet())
+		}
 		return nil, errors.Join(err, a.Close())
 	}
 	return a, nil
+}
+
+// start gives the buckets what they have before the first packet.
+func (o *AttachOptions) start(p *Program, plan *marker.Plan) error {
+	switch {
+	case o.fill != nil:
+		return o.fill(p)
+	case o.Drained:
+		return p.Maps.Memory(func(sets []marker.Set) error {
+			plan.Drain(sets, 0)
+			return nil
+		})
+	}
+	return nil
 }
 
 // attach pins the program and its maps, puts it on the hook, and has all of it appear at once. Where it
@@ -190,7 +215,7 @@ func (a *Attachment) hook(h *host, device netlink.Link, m Mechanism, place Place
 		})
 		switch {
 		case err == nil:
-			a.link = l
+			a.link, a.hooked = l, true
 			step("hooked")
 			return explainIf("pin the link", l.Pin(filepath.Join(dir, pinLink)))
 		case m == TCX && errors.Is(err, ebpf.ErrNotSupported):
@@ -227,6 +252,7 @@ func (a *Attachment) hook(h *host, device netlink.Link, m Mechanism, place Place
 			}
 		}
 	}
+	a.hooked = true
 	if err := h.addFilter(device, d, a.program, a.About); err != nil {
 		return err
 	}

@@ -26,11 +26,11 @@ const childCommand = "TRICOLOR_TEST_COMMAND"
 // command is what such a process does, on the device and in the network namespace it is started in. It works
 // on what arrives.
 type command struct {
-	verb      string // attach, change, upgrade, detach
+	verb      string // attach, change, upgrade, save, restore, detach
 	device    string
 	mechanism Mechanism
 	confirm   time.Duration // of a change: how long it may wait
-	policy    string        // of attach and change: its text
+	policy    string        // of attach and change: its text; of save and restore: the file
 	last      string        // the step at which the process kills itself; "": at none
 }
 
@@ -78,6 +78,13 @@ func (c *command) carryOut() error {
 		}
 		return a.Close()
 	}
+	if c.verb == "restore" {
+		a, _, err := Restore(c.device, c.policy, AttachOptions{Mechanism: c.mechanism})
+		if err != nil {
+			return err
+		}
+		return a.Close()
+	}
 	a, err := Find(c.device, Ingress)
 	if err != nil {
 		return err
@@ -88,6 +95,8 @@ func (c *command) carryOut() error {
 	case "upgrade":
 		beAnother()
 		_, err = a.Upgrade("the child's")
+	case "save":
+		err = a.Save(c.policy, "the child's")
 	case "detach":
 		err = a.Detach()
 	default:

@@ -29,8 +29,8 @@ The policer goes behind all that are there, unless --before or --after (TCX) or 
   sudo tricolor show eth0`,
 		Args: needDevice,
 	}
-	a := &attacher{direction: addDirection(cmd), hook: newChoice("auto", "tcx", "clsact")}
-	cmd.Flags().Var(a.hook, "hook", "where to attach: tcx (Linux 6.6 or newer), clsact, or auto: tcx where the kernel has it")
+	a := &attacher{direction: addDirection(cmd), hook: addHook(cmd)}
+	cmd.Flags().BoolVar(&a.drained, "drained", false, "buckets start as if they had been empty at boot, not full: after a crash, nobody gets a second burst")
 	cmd.Flags().StringVar(&a.place.Before, "before", "", "on TCX: go before `PROG`, a program's id or name, or all")
 	cmd.Flags().StringVar(&a.place.After, "after", "", "on TCX: go after `PROG`, a program's id or name, or all")
 	cmd.Flags().Var(&a.priority, "prio", "on clsact: the filter's priority, 1 to 65535; lower ones see a packet first")
@@ -52,12 +52,20 @@ func addDirection(cmd *cobra.Command) *choice {
 	return c
 }
 
+// addHook adds --hook.
+func addHook(cmd *cobra.Command) *choice {
+	c := newChoice("auto", "tcx", "clsact")
+	cmd.Flags().Var(c, "hook", "where to attach: tcx (Linux 6.6 or newer), clsact, or auto: tcx where the kernel has it")
+	return c
+}
+
 // attacher is the attach command.
 type attacher struct {
 	flags           *policyFlags
 	direction, hook *choice
 	place           loader.Place
 	priority        plain
+	drained         bool
 }
 
 func (a *attacher) run(device string, stdout, stderr io.Writer) error {
@@ -73,7 +81,7 @@ func (a *attacher) run(device string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return &usageError{err}
 	}
-	options := loader.AttachOptions{Direction: direction, Mechanism: hook, Place: a.place, Version: versionText()}
+	options := loader.AttachOptions{Direction: direction, Mechanism: hook, Place: a.place, Version: versionText(), Drained: a.drained}
 	if seed := uint64(*a.flags.seed); seed != 0 {
 		options.Seeds = marker.SeedsFrom(seed)
 	}

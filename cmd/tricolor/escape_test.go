@@ -111,6 +111,7 @@ func TestHostileFiles(t *testing.T) {
 		{"apply", hostile, "-f", f.policy}, {"apply", "lo", "-f", f.faulty}, {"apply", "lo", "-f", f.policy, "--confirm", hostile},
 		{"confirm", hostile}, {"detach", hostile}, {"detach", "lo", "--direction", hostile}, {"upgrade", hostile},
 		{"show", hostile}, {"dump", "flows", hostile}, {"dump", "maps", hostile}, {"dump", "flows", "lo", "--sort", hostile},
+		{"save", hostile, "--to", f.missing}, {"save", "lo", "--to", f.dir}, {"restore", hostile, "--from", f.policy}, {"restore", "lo", "--from", f.missing},
 		{"doctor", hostile}, {"demo", hostile}, {"version", hostile},
 	} {
 		wantHarmless(t, args...)
