@@ -110,6 +110,7 @@ func TestHostileFiles(t *testing.T) {
 		{"diff", hostile, "-f", f.policy}, {"diff", "lo", "-f", f.faulty},
 		{"apply", hostile, "-f", f.policy}, {"apply", "lo", "-f", f.faulty}, {"apply", "lo", "-f", f.policy, "--confirm", hostile},
 		{"confirm", hostile}, {"detach", hostile}, {"detach", "lo", "--direction", hostile}, {"upgrade", hostile},
+		with("attach", "lo", "--before", hostile), with("attach", "lo", "--prio", hostile), {"detach", hostile, "--all"}, {"gc", hostile},
 		{"show", hostile}, {"dump", "flows", hostile}, {"dump", "maps", hostile}, {"dump", "flows", "lo", "--sort", hostile},
 		{"save", hostile, "--to", f.missing}, {"save", "lo", "--to", f.dir}, {"restore", hostile, "--from", f.policy}, {"restore", "lo", "--from", f.missing},
 		{"doctor", hostile}, {"demo", hostile}, {"version", hostile},

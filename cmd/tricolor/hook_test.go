@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"runtime"
 	"strconv"
 	"sync"
+	"testing"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -12,6 +14,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/tricolor-policer/tricolor/internal/testutils"
 )
 
 // rename renames a device: rename d0 d9.
@@ -33,10 +37,7 @@ func altname(ts *testscript.TestScript, _ bool, args []string) {
 func foreign(ts *testscript.TestScript, _ bool, args []string) {
 	device, err := netlink.LinkByName(args[0])
 	ts.Check(err)
-	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{
-		Name: args[2], Type: ebpf.SchedCLS, License: "Dual BSD/GPL",
-		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, -1), asm.Return()},
-	})
+	program, err := newForeign(args[2])
 	ts.Check(err)
 	defer program.Close()
 	if args[1] == "tcx" {
@@ -47,15 +48,31 @@ func foreign(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	priority, err := strconv.ParseUint(args[1], 10, 16)
 	ts.Check(err)
-	_ = netlink.QdiscAdd(&netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{ // it may be there
+	ts.Check(addFilter(device, uint16(priority), args[2], program))
+}
+
+// newForeign loads a program that lets all packets go on.
+func newForeign(name string) (*ebpf.Program, error) {
+	return ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: name, Type: ebpf.SchedCLS, License: "Dual BSD/GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, -1), asm.Return()},
+	})
+}
+
+// addFilter runs a program on a device's egress, by a filter.
+func addFilter(device netlink.Link, priority uint16, name string, program *ebpf.Program) error {
+	err := netlink.QdiscAdd(&netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{
 		LinkIndex: device.Attrs().Index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT,
 	}})
-	ts.Check(netlink.FilterAdd(&netlink.BpfFilter{
+	if err != nil && !errors.Is(err, unix.EEXIST) {
+		return err
+	}
+	return netlink.FilterAdd(&netlink.BpfFilter{
 		FilterAttrs: netlink.FilterAttrs{
-			LinkIndex: device.Attrs().Index, Parent: netlink.HANDLE_MIN_EGRESS, Handle: 7, Priority: uint16(priority), Protocol: unix.ETH_P_ALL,
+			LinkIndex: device.Attrs().Index, Parent: netlink.HANDLE_MIN_EGRESS, Handle: 7, Priority: priority, Protocol: unix.ETH_P_ALL,
 		},
-		Fd: program.FD(), Name: args[2], DirectAction: true,
-	}))
+		Fd: program.FD(), Name: name, DirectAction: true,
+	})
 }
 
 // others are the scripts' other network namespaces, by script.
@@ -83,4 +100,43 @@ func elsewhere(ts *testscript.TestScript, _ bool, args []string) {
 	err = ts.Exec(args[0], args[1:]...)
 	ts.Check(netns.Set(home))
 	ts.Check(err)
+}
+
+// Whatever those on the hook are called, and devices that are gone, no command prints what a terminal obeys.
+func TestHostileHook(t *testing.T) {
+	testutils.RequireRoot(t)
+	const name = "d\x1b[2J\u009b"
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = name
+	device := &netlink.Veth{LinkAttrs: attrs, PeerName: "peer0"}
+	if err := netlink.LinkAdd(device); err != nil {
+		t.Fatal(err)
+	}
+	gone := sync.OnceFunc(func() {
+		if err := netlink.LinkDel(device); err != nil {
+			t.Error(err)
+		}
+	})
+	defer gone()
+	program, err := newForeign("foreign")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer program.Close()
+	if err := addFilter(device, 7, hostile, program); err != nil {
+		t.Fatal(err)
+	}
+	attach := func(args ...string) []string {
+		return append([]string{"attach", name, "--direction", "egress", "--meter", "token", "--cir", "1mbit", "--cbs", "70kB", "--flows", "64"}, args...)
+	}
+	for _, args := range [][]string{
+		{"show", name}, {"show", name, "-o", "json"}, attach("--prio", "7"), attach(), attach("--hook", "clsact"), {"show"},
+		{"detach", "--all"}, attach(),
+	} {
+		wantHarmless(t, args...)
+	}
+	gone()
+	for _, args := range [][]string{{"gc", "-n"}, {"gc", "-n", "-o", "json"}, {"gc"}} {
+		wantHarmless(t, args...)
+	}
 }
