@@ -10,8 +10,8 @@ import (
 	"github.com/tricolor-policer/tricolor/marker"
 )
 
-// usedSuffix names a saved file whose restoring was begun: it is not restored again, even where that came to no end.
-const usedSuffix = ".used"
+// UsedSuffix names a saved file whose restoring was begun: it is not restored again, even where that came to no end.
+const UsedSuffix = ".used"
 
 // ErrUsed is returned for a saved file that was restored, or that a Restore was killed with.
 var ErrUsed = errors.New("restored already")
@@ -27,9 +27,9 @@ var ErrUsed = errors.New("restored already")
 func Restore(device, path string, o AttachOptions) (_ *Attachment, _ *maps.Image, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, used := os.Lstat(path + usedSuffix); used == nil {
+		if _, used := os.Lstat(path + UsedSuffix); used == nil {
 			return nil, nil, fmt.Errorf("%w: %s: a command was killed while it restored it, and whether packets were policed with it is not known: "+
-				"attach anew, with --drained so that nobody gets a second burst, and remove it", ErrUsed, path+usedSuffix)
+				"attach anew, with --drained so that nobody gets a second burst, and remove it", ErrUsed, path+UsedSuffix)
 		}
 	}
 	if err != nil {
@@ -74,12 +74,12 @@ func Restore(device, path string, o AttachOptions) (_ *Attachment, _ *maps.Image
 		step("used up")
 		return nil
 	}
-	o.unmet = func() error { return os.Rename(path+usedSuffix, path) }
+	o.unmet = func() error { return os.Rename(path+UsedSuffix, path) }
 	a, err := Attach(device, r.Plan, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := os.Remove(path + usedSuffix); err != nil {
+	if err := os.Remove(path + UsedSuffix); err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("remove what is restored: %w", err), a.Close())
 	}
 	return a, &r.Image, nil
@@ -95,7 +95,7 @@ func useUp(f *os.File, path string) error {
 	if err != nil || !os.SameFile(ours, there) {
 		return errors.Join(fmt.Errorf("%w: %s, meanwhile", ErrUsed, path), err)
 	}
-	if err := os.Rename(path, path+usedSuffix); err != nil {
+	if err := os.Rename(path, path+UsedSuffix); err != nil {
 		return fmt.Errorf("mark the saved file as used: %w", err)
 	}
 	return syncFolder(path)

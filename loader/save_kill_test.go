@@ -46,7 +46,7 @@ func testSaveKilled(t *testing.T, m Mechanism) {
 	restoreSteps := []string{"filled", "used up", "folder made", "maps pinned", "program pinned", "hooked", "appeared", "", "", ""}
 	begin := func() { // five packets of ten green ones are left
 		os.Remove(file)
-		os.Remove(file + usedSuffix)
+		os.Remove(file + UsedSuffix)
 		err := lab.Right.Do(func() error {
 			a, err := Attach("right0", policyPlan(t, policySaved), AttachOptions{Mechanism: m})
 			if err != nil {

@@ -112,7 +112,7 @@ func TestHostileFiles(t *testing.T) {
 		{"confirm", hostile}, {"detach", hostile}, {"detach", "lo", "--direction", hostile}, {"upgrade", hostile},
 		with("attach", "lo", "--before", hostile), with("attach", "lo", "--prio", hostile), {"detach", hostile, "--all"}, {"gc", hostile},
 		{"show", hostile}, {"dump", "flows", hostile}, {"dump", "maps", hostile}, {"dump", "flows", "lo", "--sort", hostile},
-		{"save", hostile, "--to", f.missing}, {"save", "lo", "--to", f.dir}, {"restore", hostile, "--from", f.policy}, {"restore", "lo", "--from", f.missing},
+		{"save", hostile, "--to", f.missing}, {"save", "lo", "--to", f.dir}, {"restore", hostile, "--from", f.policy}, {"restore", "lo", "--from", f.missing}, {"run", "--config", f.missing},
 		{"doctor", hostile}, {"demo", hostile}, {"version", hostile},
 	} {
 		wantHarmless(t, args...)
