@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ type tcPolice struct {
 	rate  uint64 // bytes per second
 	burst uint64 // bytes
 	mtu   uint32 // bytes; 0: none given
-	exact bool   // not by tc, which reckons in whole microseconds, but as exactly as the kernel takes it
+	newer bool   // by an iproute2 of 2026, not by one from before 2025 (6.1 was looked at)
 }
 
 const (
@@ -30,16 +31,25 @@ const (
 	tcaPoliceRate64 = 8
 )
 
-// ticks is a burst as tc sends it: the time to earn it, in whole microseconds, in ticks, in 32 bits.
+// ticks is a burst as tc sends it: the time to earn it, in ticks, in 32 bits. The older cuts it to whole
+// microseconds, and what is beyond 32 bits off; the newer rounds up, and sends the most there is.
 func (p *tcPolice) ticks() uint32 {
-	if p.exact {
-		return uint32(p.burst * 1e9 / p.rate / tickNS)
+	if p.newer {
+		return uint32(min(math.Ceil(float64(p.burst)*1e9/float64(p.rate)/tickNS), math.MaxUint32))
 	}
 	return uint32(p.burst * 1_000_000 / p.rate * 1000 / tickNS)
 }
 
-// shown is the burst that tc prints for ticks, which it turns into whole microseconds first.
-func (p *tcPolice) shown(ticks uint32) uint64 { return uint64(ticks) * tickNS / 1000 * p.rate / 1e6 }
+// held is the burst, in bytes, that ticks stand for.
+func (p *tcPolice) held(ticks uint32) uint64 { return uint64(ticks) * tickNS * p.rate / 1e9 }
+
+// shown is the burst that tc prints: the older turns ticks into whole microseconds here, too.
+func (p *tcPolice) shown(ticks uint32) uint64 {
+	if p.newer {
+		return p.held(ticks)
+	}
+	return uint64(ticks) * tickNS / 1000 * p.rate / 1e6
+}
 
 // options are the attributes of the action.
 func (p *tcPolice) options(to *nl.RtAttr) {
@@ -160,6 +170,24 @@ func (p *tcPolice) wait(tb testing.TB, h *netlab.Host, d Direction, packets uint
 		}
 		if time.Now().After(deadline) {
 			tb.Fatalf("%d packets have met tc police, want %d", r.sentPackets, packets)
+		}
+	}
+}
+
+// What "tc" of iproute2 6.1 was seen to send (by strace), the comparison sends.
+func TestPoliceTicks(t *testing.T) {
+	for _, test := range []struct {
+		police tcPolice
+		want   uint32
+	}{
+		{tcPolice{rate: 1_250_000_000, burst: 1400}, 15},
+		{tcPolice{rate: 50_000_000_000, burst: 10_240}, 0},
+		{tcPolice{rate: 180, burst: 54_000}, 392_532_704},
+		{tcPolice{rate: 12, burst: 3020}, 3_932_291_656},
+		{tcPolice{rate: 800, burst: 30_000}, 585_937_500},
+	} {
+		if got := test.police.ticks(); got != test.want {
+			t.Errorf("a burst of %d bytes at %d bytes per second is sent as %d, want %d", test.police.burst, test.police.rate, got, test.want)
 		}
 	}
 }

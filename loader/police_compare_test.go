@@ -67,9 +67,15 @@ var comparisons = []comparison{
 	},
 	{
 		name:   "300 s of burst",
-		police: tcPolice{rate: 200, burst: 60_000}, direction: Ingress, count: "l3",
+		police: tcPolice{rate: 180, burst: 54_000}, direction: Ingress, count: "l3",
 		flow:       netlab.UDPFlow{Payload: 1000, Count: 60},
-		wantPolice: 5, wantTricolor: 60, margin: 976,
+		wantPolice: 4, wantTricolor: 54, margin: 478,
+	},
+	{
+		name:   "300 s of burst, newer tc",
+		police: tcPolice{rate: 180, burst: 54_000, newer: true}, direction: Ingress, count: "l3",
+		flow:       netlab.UDPFlow{Payload: 1000, Count: 60},
+		wantPolice: 49, wantTricolor: 54, margin: 478,
 	},
 	{
 		name:   "jumbo frames",
@@ -108,16 +114,22 @@ var comparisons = []comparison{
 		wantTricolor: 1, fast: true,
 	},
 	{
-		name:   "10gbit, exact ticks",
-		police: tcPolice{rate: 1_250_000_000, burst: 1400, exact: true}, direction: Ingress, count: "l3",
-		flow:         netlab.UDPFlow{Payload: 1400, Count: 60},
-		wantTricolor: 1, fast: true,
+		name:   "10gbit, newer tc",
+		police: tcPolice{rate: 1_250_000_000, burst: 1400, newer: true}, direction: Ingress, count: "l3",
+		flow:       netlab.UDPFlow{Payload: 1400, Count: 60},
+		wantPolice: 1, wantTricolor: 1, fast: true,
 	},
 	{
 		name:   "400gbit",
 		police: tcPolice{rate: 50_000_000_000, burst: 10_240}, direction: Ingress, count: "l3",
 		flow:         netlab.UDPFlow{Payload: 1400, Count: 60},
 		wantTricolor: 1, fast: true,
+	},
+	{
+		name:   "400gbit, newer tc",
+		police: tcPolice{rate: 50_000_000_000, burst: 10_240, newer: true}, direction: Ingress, count: "l3",
+		flow:       netlab.UDPFlow{Payload: 1400, Count: 60},
+		wantPolice: 1, wantTricolor: 1, fast: true,
 	},
 	{
 		name:   "400gbit, 1 MB of burst",
@@ -134,7 +146,7 @@ func TestComparePolice(t *testing.T) {
 	(&tcPolice{rate: 1, burst: 1}).attach(t, newLab(t, netlab.Options{}).Right, Ingress) // or skip
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "case\trate, B/s\tburst, B\tsent\tpolice passes\ttricolor passes\tpolice reports\tits burst\ttricolor reports")
+	fmt.Fprintln(w, "case\trate, B/s\tburst, B\tsent\tpolice passes\ttricolor passes\tpolice reports\tits burst\tholds\ttricolor reports")
 	for _, c := range comparisons {
 		t.Run(c.name, func(t *testing.T) { c.run(t, w) })
 	}
@@ -156,8 +168,8 @@ func (c *comparison) run(t *testing.T, w *tabwriter.Writer) {
 		default:
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%v\t%db\t%s\n", c.name, c.police.rate, c.police.burst, c.packets(),
-			police, ours, report, c.police.shown(report.ticks), counted)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%v\t%db\t%d B\t%s\n", c.name, c.police.rate, c.police.burst, c.packets(),
+			police, ours, report, c.police.shown(report.ticks), c.police.held(report.ticks), counted)
 		c.judge(t, "tc police", police, c.wantPolice)
 		c.judge(t, "tricolor", ours, c.wantTricolor)
 		return
