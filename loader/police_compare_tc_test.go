@@ -21,7 +21,7 @@ type tcPolice struct {
 	rate  uint64 // bytes per second
 	burst uint64 // bytes
 	mtu   uint32 // bytes; 0: none given
-	newer bool   // by an iproute2 of 2026, not by one from before 2025 (6.1 was looked at)
+	newer bool   // by an iproute2 with its roundings of 2025, not by one from before
 }
 
 const (
