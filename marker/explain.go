@@ -209,7 +209,7 @@ type Charge struct {
 	Count    Count
 	Overhead int64
 	Segments uint32 // packets on the wire; more than 1 only of a super-packet
-	IP       uint32 // bytes from the IP header on (of what is not IP, of the frame); of a super-packet, its segments'
+	IP       uint64 // bytes from the IP header on (of what is not IP, of the frame); of a super-packet, its segments'
 	Frame    uint64 // l2, l1: bytes of the frame on the wire, 60 at least on Ethernet; of a super-packet, its segments'
 	Header   uint32 // of a super-packet: IP bytes that each segment carries
 	Payload  uint32 // of a super-packet: bytes that its segments share
@@ -221,8 +221,15 @@ type Charge struct {
 func chargeOf(c *Class, f *Frame, p *packet) Charge {
 	total := costOf(c, f, p)
 	out := Charge{Count: c.Count, Overhead: c.Overhead, Segments: total.packets, Cost: total.cost}
-	out.IP = uint32(costOf(&Class{Count: CountL3}, f, p).cost)
-	out.Frame = costOf(&Class{Count: CountL2}, f, p).cost
+	out.IP = costOf(&Class{Count: CountPackets}, f, p).bytes // never clamped
+	switch {
+	case f.Link != LinkEthernet:
+		out.Frame = out.IP
+	case p.family == FamilyNone || f.GSOSize == 0:
+		out.Frame = uint64(frameBytes(f, f.Length))
+	default:
+		out.Frame = costOf(&Class{Count: CountL2}, f, p).cost
+	}
 	if p.family != FamilyNone && f.GSOSize != 0 {
 		s := segmentsOf(f, p)
 		out.Header, out.Payload, out.Size = s.header, s.payload, s.size

@@ -127,7 +127,7 @@ func (h *Headers) readLink(f *Frame) (cut string) {
 
 // short says what is cut by the captured bytes.
 func (h *Headers) short(what string, at, size uint32) string {
-	return fmt.Sprintf("%s is cut short: %d bytes at byte %d, and %d bytes are there", what, size, at, h.Captured)
+	return fmt.Sprintf("%s is cut short: it has %d bytes from byte %d on, and %d of the frame's were captured", what, size, at, h.Captured)
 }
 
 var etherTypeNames = map[uint16]string{
@@ -148,7 +148,7 @@ func EtherTypeName(t uint16) string {
 func (h *Headers) notIP() string {
 	switch {
 	case h.Link != LinkEthernet:
-		return "the link header announces neither IPv4 nor IPv6"
+		return "it is announced neither as IPv4 nor as IPv6"
 	case h.PPPoE != nil:
 		return fmt.Sprintf("the PPP protocol is 0x%04x, neither IPv4 (0x0021) nor IPv6 (0x0057)", h.PPPoE.Protocol)
 	case h.EtherType == ethPPPoE:

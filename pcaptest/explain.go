@@ -10,7 +10,7 @@ import (
 	"github.com/tricolor-policer/tricolor/marker"
 )
 
-// ErrNoPacket is what asking for a packet that a capture has not wraps.
+// ErrNoPacket is what asking for a packet that a whole capture has not wraps.
 var ErrNoPacket = errors.New("no such packet")
 
 // ExplainOptions say which packet of a file is explained, and what it is run through.
@@ -31,7 +31,7 @@ type Explained struct {
 }
 
 // Explain replays a capture up to a packet, as ReplayCapture does, and explains that one. Returns an error that
-// wraps ErrNoPacket where the capture ends before it; also what ended it, where that is a fault.
+// wraps ErrNoPacket where the capture ends before it; where it is a fault that ended it, that fault.
 func Explain(ctx context.Context, file string, o ExplainOptions) (*Explained, error) {
 	r, err := capture.Open(file)
 	if err != nil {
@@ -90,9 +90,9 @@ func noPacket(file string, n, records int64, end error) error {
 	case 1:
 		there = "1 packet"
 	}
-	none := fmt.Errorf("%s: %w: it has %s, and packet %d is asked for", file, ErrNoPacket, there, n)
+	const none = "it has %s, and packet %d is asked for"
 	if end == io.EOF {
-		return none
+		return fmt.Errorf("%s: %w: "+none, file, ErrNoPacket, there, n)
 	}
-	return errors.Join(end, none)
+	return errors.Join(end, fmt.Errorf("%s: %v: "+none, file, ErrNoPacket, there, n))
 }

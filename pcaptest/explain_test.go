@@ -151,7 +151,7 @@ func TestExplainNoPacket(t *testing.T) {
 		t.Errorf("before the cut: %v", err)
 	}
 	var fault *capture.CutError
-	if err := explain(cut, 56); !errors.Is(err, ErrNoPacket) || !errors.As(err, &fault) || !errors.Is(err, io.ErrUnexpectedEOF) {
+	if err := explain(cut, 56); errors.Is(err, ErrNoPacket) || !errors.As(err, &fault) || !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Error(err)
 	}
 }

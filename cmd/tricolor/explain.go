@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 
 	"github.com/spf13/cobra"
 
@@ -57,8 +58,11 @@ type explainer struct {
 }
 
 func (e *explainer) run(ctx context.Context, file string) error {
-	if e.packet == 0 || e.packet > 1<<62 {
-		return usage("--packet %d: packets are numbered from 1", e.packet)
+	switch {
+	case e.packet == 0:
+		return usage("--packet 0: packets are numbered from 1")
+	case e.packet > math.MaxInt64:
+		return usage("--packet %d: no capture has so many", e.packet)
 	}
 	p, plan, err := e.flags.compile()
 	if err != nil {

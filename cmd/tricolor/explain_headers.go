@@ -51,11 +51,7 @@ func explainHeaders(f facts, x *pcaptest.Explained) {
 	}
 	f.add("DSCP", "%s, ECN %s", dscpWords(h.DSCP), ecnNames[h.ECN])
 	if h.Fragment {
-		more := "the last"
-		if h.More {
-			more = "more follow"
-		}
-		f.add("fragment", "at byte %s of its datagram, %s", units.FormatCount(uint64(h.Offset)), more)
+		f.add("fragment", "%s", fragmentWords(h))
 	}
 	transport := fmt.Sprintf("%d > %d", h.Sport, h.Dport)
 	if !h.Ports {
@@ -65,6 +61,17 @@ func explainHeaders(f facts, x *pcaptest.Explained) {
 	if h.GSOSize > 0 {
 		f.add("segments", "a super-packet, cut into segments of %d B of payload", h.GSOSize)
 	}
+}
+
+// fragmentWords says which part of its datagram a fragment is.
+func fragmentWords(h *marker.Headers) string {
+	switch {
+	case h.More:
+		return fmt.Sprintf("at byte %s of its datagram, more follow", units.FormatCount(uint64(h.Offset)))
+	case h.Offset == 0:
+		return "atomic: its datagram's only one"
+	}
+	return fmt.Sprintf("at byte %s of its datagram, the last", units.FormatCount(uint64(h.Offset)))
 }
 
 func size(bytes int) string { return units.FormatCount(uint64(bytes)) + " B" }

@@ -12,6 +12,7 @@ type explainedJSON struct {
 	File     string         `json:"file"`
 	Packet   int64          `json:"packet"`
 	TimeNS   uint64         `json:"time_ns"`
+	Changes  int            `json:"policy_changes"` // by --then, that had taken place
 	LinkType string         `json:"link_type"`
 	Captured int            `json:"captured_bytes"`
 	Length   int            `json:"wire_bytes"`
@@ -51,6 +52,8 @@ type headersJSON struct {
 	HeaderLength uint32      `json:"header_bytes,omitempty"`
 	IPLength     uint32      `json:"ip_bytes,omitempty"`
 	Fragment     bool        `json:"fragment"`
+	Offset       *uint32     `json:"fragment_offset,omitempty"` // bytes
+	More         *bool       `json:"more_fragments,omitempty"`
 	Extensions   []string    `json:"extensions,omitempty"`
 	LongChain    bool        `json:"long_chain"`
 	Proto        *uint8      `json:"proto,omitempty"`
@@ -73,7 +76,7 @@ type pppoeJSON struct {
 type chargeJSON struct {
 	Cost     uint64 `json:"cost"`
 	Count    string `json:"count"`
-	IP       uint32 `json:"ip_bytes"`
+	IP       uint64 `json:"ip_bytes"`
 	Frame    uint64 `json:"frame_bytes"`
 	Overhead int64  `json:"overhead"`
 	Segments uint32 `json:"segments"`
@@ -112,7 +115,7 @@ type shortJSON struct {
 func explainedOf(file string, x *pcaptest.Explained, names *bucketNames) *explainedJSON {
 	e := x.Explanation
 	out := &explainedJSON{
-		File: file, Packet: x.Packet.Number, TimeNS: e.Now, LinkType: x.Packet.Link.String(),
+		File: file, Packet: x.Packet.Number, TimeNS: e.Now, Changes: x.Applied, LinkType: x.Packet.Link.String(),
 		Captured: len(x.Packet.Data), Length: x.Packet.Length, Headers: headersJSONOf(&e.Headers),
 		Kind: e.Outcome.Kind.String(), Rule: e.Rule + 1, Verdict: verdictName(e.Outcome.Dropped),
 	}
@@ -162,6 +165,9 @@ func headersJSONOf(h *marker.Headers) headersJSON {
 	}
 	if h.Reading == marker.ReadIP {
 		out.Src, out.Dst, out.Proto = &h.Src, &h.Dst, &h.Proto
+	}
+	if h.Fragment {
+		out.Offset, out.More = &h.Offset, &h.More
 	}
 	if h.Ports {
 		out.Sport, out.Dport = &h.Sport, &h.Dport

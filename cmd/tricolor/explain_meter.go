@@ -71,7 +71,7 @@ func explainMeter(f facts, e *marker.Explanation, i int, names *bucketNames) err
 		if want == marker.Yellow && j.Profile.Meter == marker.Token {
 			break
 		}
-		f.add("  "+want.String(), "%s", shortWords(e, j, want))
+		f.add("  "+want.String(), "%s", shortWords(e, i, want))
 	}
 	return nil
 }
@@ -208,10 +208,14 @@ func signed(from, to uint64) string {
 }
 
 // shortWords says what lacks for a colour, and when it would be there.
-func shortWords(e *marker.Explanation, j *marker.Judgement, want marker.Color) string {
+func shortWords(e *marker.Explanation, i int, want marker.Color) string {
+	j := &e.Chain[i]
 	s := &j.Short[want]
 	if s.Need == marker.NeedArrival {
-		return fmt.Sprintf("never: it comes in %v", j.Arrival)
+		if i > 0 {
+			return fmt.Sprintf("not after a meter that says %v", j.Arrival)
+		}
+		return fmt.Sprintf("never: it arrives %v", j.Arrival)
 	}
 	second, burst, _ := tokenNames(j.Profile.Meter)
 	var lacks []string

@@ -40,6 +40,9 @@ func printExplained(w io.Writer, file string, x *pcaptest.Explained, names *buck
 	f := facts{w}
 	fmt.Fprintf(w, "packet %d of %s: %s\n\n", x.Packet.Number, printable(file), fate(x.Explanation))
 	f.add("time", "%s, %s", wallTime(x.Now), sinceFirst(x.Now, x.First))
+	if x.Applied > 0 {
+		f.add("policy", "after %s (--then)", plural(uint64(x.Applied), "change", "changes"))
+	}
 	explainHeaders(f, x)
 	explainClass(f, x.Explanation)
 	if x.Outcome.Kind == marker.Metered {
@@ -106,7 +109,7 @@ func explainClass(f facts, e *marker.Explanation) {
 // chargeWords says what a packet costs, and how that is made: "64 B: the frame of 60 B, overhead +4 (count l2)".
 func chargeWords(e *marker.Explanation) string {
 	c := &e.Charge
-	what, n := "the IP packet", uint64(c.IP)
+	what, n := "the IP packet", c.IP
 	ethernet := e.Headers.Link == marker.LinkEthernet
 	if c.Count != marker.CountL3 && ethernet || e.Headers.Reading != marker.ReadIP {
 		what = "the frame"
@@ -185,13 +188,14 @@ func explainColor(f facts, e *marker.Explanation) {
 	for want := color; want > marker.Green; want-- {
 		better := want - 1
 		w := e.Waits[better]
-		switch {
-		case better == marker.Yellow && (!givesYellow(e) || w == e.Waits[marker.Green]): // green says it
-		case w.Never:
-			when = append(when, orBetter(better)+" never")
-		default:
-			when = append(when, orBetter(better)+" after "+wait(w.NS))
+		if better == marker.Yellow && (!givesYellow(e) || w == e.Waits[marker.Green] && !w.Never) { // green says it
+			continue
 		}
+		if w.Never { // and what is better still neither
+			when = append(when, orBetter(better)+" never")
+			break
+		}
+		when = append(when, orBetter(better)+" after "+wait(w.NS))
 	}
 	f.add("later", "%s, if nothing else came", strings.Join(when, ", "))
 }

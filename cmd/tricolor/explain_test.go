@@ -62,10 +62,37 @@ func TestExplainWords(t *testing.T) {
 			has: []string{"done dscp=af11,mark=7; DSCP ef (46) → af11 (10), ECN stays Not-ECT, header checksum 0x0000 → 0x0090"}},
 		{frame: macs + "0800" + ip + udp, words: policy.Words{Green: "dscp=ef"}, has: []string{"done dscp=ef: the packet is so already, and not written"}},
 		{frame: macs + "0800" + "45b9" + ip[4:] + udp, words: policy.Words{Green: "ecn-ce"}, has: []string{"DSCP stays ef (46), ECN ECT(1) → CE"}},
+		// Never, in each meter: it is said of the first colour that never comes, and of those that are better by that.
+		{frame: macs + "0800" + ip + udp, words: policy.Words{Meter: "srtcm", CBS: "27B", EBS: "27B"},
+			has: []string{"red, dropped", "later yellow or better never, if nothing else came"}, hasNot: []string{"green never,"}},
+		{frame: macs + "0800" + ip + udp, words: policy.Words{Meter: "srtcm", CBS: "27B", EBS: "28B"},
+			has: []string{"yellow, let through", "later green never, if nothing else came"}},
+		{frame: macs + "0800" + ip + udp, packets: 1, words: policy.Words{Meter: "srtcm", CBS: "27B", EBS: "28B"},
+			has: []string{"red, dropped", "later yellow or better after 28,000,000 ns (28.000 ms), green never, if nothing else came"}},
+		{frame: macs + "0800" + ip + udp, packets: 1, words: policy.Words{Meter: "srtcm", CBS: "28B", EBS: "27B"},
+			has: []string{"red, dropped", "later green after 28,000,000 ns (28.000 ms), if nothing else came"}, hasNot: []string{"never, if"}},
+		{frame: macs + "0800" + "459a" + ip[4:] + udp, words: policy.Words{Meter: "srtcm", Color: "aware", CBS: "28B", EBS: "28B"},
+			has: []string{"red, dropped", "green never: it arrives red", "yellow never: it arrives red", "later yellow or better never"}},
+		// What is larger than is ever charged is as large as it is all the same.
+		{frame: macs + "0800" + "45b80000" + ip[8:] + udp, length: 20_000_000,
+			has: []string{"19,999,986 B, as the frame is long", "cost 16,777,216 B: the IP packet of 19,999,986 B, and more is never charged (count l3)"}},
+		{words: policy.Words{Count: "l2"}, frame: macs + "0800" + "45b80000" + ip[8:] + udp, length: 20_000_000,
+			has: []string{"cost 16,777,216 B: the frame of 20,000,000 B, and more is never charged (count l2)"}},
+		// What is cut, and which fragment it is.
+		{frame: macs + "0800" + ip[:30], length: 42, has: []string{"the IPv4 header is cut short: it has 20 bytes from byte 14 on, and 29 of the frame's were captured"}},
+		{frame: macs + "0800" + "45b8001c000120b9" + ip[16:] + udp, has: []string{"fragment at byte 1,480 of its datagram, more follow", "udp no ports: it is a fragment"}},
+		{frame: macs + "0800" + "45b8001c000100b9" + ip[16:] + udp, has: []string{"fragment at byte 1,480 of its datagram, the last"}},
+		{frame: macs + "0800" + "45b8001c00012000" + ip[16:] + udp, has: []string{"fragment at byte 0 of its datagram, more follow"}},
+		{frame: macs + "86dd" + ip6[:8] + "0010" + "2c" + ip6[14:] + "1100000000000001" + udp,
+			has: []string{"fragment atomic: its datagram's only one", "udp no ports: it is a fragment", "shared by the fragments of"}},
+		{frame: "40", change: func(f *marker.Frame) { f.Link = marker.LinkOther }, has: []string{"not IP it is announced neither as IPv4 nor as IPv6"}},
 		{frame: macs + "0800" + ip + udp, words: policy.Words{Meter: "token", Color: "aware", CBS: "100B"}, has: []string{"judged green (green on arrival)"}},
 	} {
 		w := c.words
-		w.Meter, w.CIR, w.Flows = "token", "8kbit", "64"
+		w.CIR, w.Flows = "8kbit", "64"
+		if w.Meter == "" {
+			w.Meter = "token"
+		}
 		if w.CBS == "" {
 			w.CBS = "1000B"
 		}
