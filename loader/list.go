@@ -77,7 +77,7 @@ func Find(device string, d Direction) (*Attachment, error) {
 		return a.ident.ns == h.ns && a.Direction() == d && a.About.Device == device && (a.State == Stale || a.State == Moved)
 	}}
 	if missing == nil {
-		missing = fmt.Errorf("%w: %s %v has no policer; tricolor show lists those there are", ErrNotAttached, device, d)
+		missing = h.notAttached(device, dev, d)
 		a, err := h.find(ident{h.ns, uint32(dev.Attrs().Index), d})
 		switch {
 		case err == nil && a.State == Moved: // that is another device
@@ -97,6 +97,18 @@ func Find(device string, d Direction) (*Attachment, error) {
 		return nil, err
 	}
 	return nil, errors.Join(missing, seesPins(bpffs, privateMounts()))
+}
+
+// notAttached says that a device has no policer in a direction, and whether it has one in the other.
+func (h *host) notAttached(name string, dev netlink.Link, d Direction) error {
+	a, err := h.find(ident{h.ns, uint32(dev.Attrs().Index), d.other()})
+	if err == nil {
+		defer a.Close()
+	}
+	if err != nil || a.State == Moved { // that is another device
+		return fmt.Errorf("%w: %s %v has no policer; tricolor show lists those there are", ErrNotAttached, name, d)
+	}
+	return fmt.Errorf("%w: %s %v has no policer; its %[4]v has one: say --direction %[4]v", ErrNotAttached, name, d, d.other())
 }
 
 // pick opens the first attachment that is wanted, for the first reason that has one; nil where there is none.

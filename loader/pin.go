@@ -2,14 +2,17 @@ package loader
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -59,7 +62,7 @@ func parseIdent(name string) (i ident, ok bool) {
 }
 
 // lockRoot takes the lock on all that lies under Root, which it makes where it is missing; it waits
-// for the command that has it. unlock removes Root where it is empty.
+// for the command that has it, until SIGINT or SIGTERM. unlock removes Root where it is empty.
 func lockRoot() (unlock func(), err error) {
 	for {
 		if err := os.Mkdir(Root, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -91,12 +94,8 @@ func lockRoot() (unlock func(), err error) {
 func holdRoot(root *os.File) (same bool, err error) {
 	fd := int(root.Fd())
 	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
-		slog.Info("waiting for another tricolor command to end", "lock", Root)
-		for err = unix.EINTR; errors.Is(err, unix.EINTR); {
-			err = unix.Flock(fd, unix.LOCK_EX)
-		}
-		if err != nil {
-			return false, fmt.Errorf("lock %s: %w", Root, err)
+		if err := waitForLock(fd); err != nil {
+			return false, err
 		}
 	} else if err != nil {
 		return false, fmt.Errorf("lock %s: %w", Root, err)
@@ -120,6 +119,30 @@ func holdRoot(root *os.File) (same bool, err error) {
 		return false, fmt.Errorf("look at %s: %w", Root, err)
 	}
 	return os.SameFile(held, now), nil
+}
+
+// waitForLock waits for the lock on the folder open as fd. SIGINT and SIGTERM end the wait, whoever else takes
+// them: then the error wraps context.Canceled.
+func waitForLock(fd int) error {
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, unix.SIGINT, unix.SIGTERM)
+	defer signal.Stop(interrupted)
+	slog.Info("waiting for another tricolor command to end", "lock", Root)
+	const pause = 20 * time.Millisecond
+	for {
+		err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR):
+			return fmt.Errorf("lock %s: %w", Root, err)
+		}
+		select {
+		case <-interrupted:
+			return fmt.Errorf("wait for the lock on %s: %w", Root, context.Canceled)
+		case <-time.After(pause):
+		}
+	}
 }
 
 // ownFolder reports whether a folder is root's or this user's, and only its owner writes to it.

@@ -1,9 +1,13 @@
 package loader
 
 import (
+	"context"
+	"errors"
 	"os"
+	"os/signal"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -138,4 +142,38 @@ func TestLockRoot(t *testing.T) {
 	if _, err := lockRoot(); err == nil || !strings.Contains(err.Error(), "chmod 700 "+Root) {
 		t.Errorf("a folder open to all: %v", err)
 	}
+}
+
+// Whoever waits for a command that hangs can give up, though the process takes its signals itself.
+func TestLockInterrupted(t *testing.T) {
+	testutils.RequireRoot(t)
+	unlock, err := lockRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sig := range []unix.Signal{unix.SIGINT, unix.SIGTERM} {
+		taken := make(chan os.Signal, 1)
+		signal.Notify(taken, sig)
+		waited := make(chan error)
+		go func() {
+			_, err := lockRoot()
+			waited <- err
+		}()
+		for done := false; !done; { // one that comes before the wait does not end it
+			if err := unix.Kill(os.Getpid(), sig); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case err := <-waited:
+				if !errors.Is(err, context.Canceled) {
+					t.Errorf("%v: %v", sig, err)
+				}
+				done = true
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+		signal.Stop(taken)
+	}
+	unlock()
+	wantNothing(t)
 }

@@ -5,12 +5,14 @@ package main
 import (
 	"context"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 )
 
 func main() {
+	slog.SetDefault(slog.New(&messages{w: os.Stderr}))
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 

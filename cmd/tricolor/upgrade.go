@@ -73,7 +73,7 @@ func upgradeOne(w io.Writer, a *loader.Attachment) error {
 	}
 	what := fmt.Sprintf("upgraded from tricolor %s to %s; policy, buckets and counters stay", printable(was), now)
 	if !changed {
-		what = fmt.Sprintf("the kernel program is that of this tricolor (%s) already", now)
+		what = fmt.Sprintf("the kernel program is that of this tricolor, %s, already", now)
 	}
 	_, err = fmt.Fprintf(w, "%s %v: %s\n", printable(a.Device), a.Direction(), what)
 	return err
