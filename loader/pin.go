@@ -72,6 +72,10 @@ func lockRoot() (unlock func(), err error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // the last attachment was taken off meanwhile
 		}
+		if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
+			found, do := noFolder(Root)
+			return nil, fmt.Errorf("%w: %s: %s", ErrBPFFS, found, do)
+		}
 		if err != nil {
 			return nil, explain("open the folder of the pins", err)
 		}
@@ -148,6 +152,12 @@ func waitForLock(fd int) error {
 // ownFolder reports whether a folder is root's or this user's, and only its owner writes to it.
 func ownFolder(stat *unix.Stat_t) bool {
 	return (stat.Uid == 0 || int(stat.Uid) == os.Geteuid()) && stat.Mode&0o022 == 0
+}
+
+// noFolder says that something else is where the folder of the pins belongs, and what to do: nothing to its owner or
+// mode, which would be those of whatever a link leads to.
+func noFolder(path string) (found, do string) {
+	return path + " is not a folder but a link or a file, which tricolor never makes", "look at it, and then: rm " + path
 }
 
 func closeFolder(dir string) string { return "chown root " + dir + "; chmod 700 " + dir }

@@ -177,3 +177,17 @@ func TestLockInterrupted(t *testing.T) {
 	unlock()
 	wantNothing(t)
 }
+
+// Anybody may put a link into a bpffs: it is not followed, nor is there advice that would change what it leads to.
+func TestLockRootLink(t *testing.T) {
+	testutils.RequireRoot(t)
+	if err := os.Symlink(t.TempDir(), Root); err != nil {
+		t.Fatal(err)
+	}
+	_, err := lockRoot()
+	wantError(t, "a link", err, ErrBPFFS, "rm "+Root)
+	if err := os.Remove(Root); err != nil {
+		t.Fatal(err)
+	}
+	wantNothing(t)
+}

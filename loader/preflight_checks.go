@@ -67,7 +67,7 @@ func checkBPFFS(dir, root string, private, mayMount bool) Check {
 		return fail(ErrBPFFS, "there is no "+dir, "mount the kernel's sysfs (mount -t sysfs none /sys)")
 	case !mounted && private:
 		return fail(ErrBPFFS, "none is mounted at "+dir+" in this mount namespace, which is not the host's",
-			"ip netns exec makes such a one: use nsenter --net=/run/netns/NAME; or mount it yourself: "+byHand(dir))
+			"ip netns exec makes such a one: use nsenter --net=/run/netns/NAME; or, where policing may end with this mount namespace: "+byHand(dir))
 	case !mounted && mayMount:
 		return Check{Name: "bpffs", Found: "not mounted at " + dir + " yet: attach does it"}
 	case !mounted:
@@ -80,6 +80,9 @@ func checkBPFFS(dir, root string, private, mayMount bool) Check {
 		switch err = unix.Lstat(root, &stat); {
 		case errors.Is(err, unix.ENOENT):
 			err = nil
+		case err == nil && stat.Mode&unix.S_IFMT != unix.S_IFDIR:
+			found, do := noFolder(root)
+			return fail(ErrBPFFS, found, do)
 		case err == nil && !ownFolder(&stat):
 			return fail(ErrBPFFS, root+" is open to others", "look at the pins in it, and then: "+closeFolder(root))
 		case err == nil:

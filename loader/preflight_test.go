@@ -140,6 +140,13 @@ func TestCheckBPFFS(t *testing.T) {
 	}
 	defer unix.Unmount(dir, 0)
 	want("mounted", true, false, OK, "mounted")
+	if err := os.Symlink(t.TempDir(), root); err != nil {
+		t.Fatal(err)
+	}
+	want("a link in the place of the pins", false, false, Failed, "look at it, and then: rm "+root)
+	if err := os.Remove(root); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Mkdir(root, 0o700); err != nil {
 		t.Fatal(err)
 	}
