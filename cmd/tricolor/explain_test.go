@@ -85,6 +85,11 @@ func TestExplainWords(t *testing.T) {
 		{frame: macs + "0800" + "45b8001c00012000" + ip[16:] + udp, has: []string{"fragment at byte 0 of its datagram, more follow"}},
 		{frame: macs + "86dd" + ip6[:8] + "0010" + "2c" + ip6[14:] + "1100000000000001" + udp,
 			has: []string{"fragment atomic: its datagram's only one", "udp no ports: it is a fragment", "shared by the fragments of"}},
+		// AH counts its length otherwise: what follows it is found. Behind the packet nothing is charged where there is no link header.
+		{frame: macs + "86dd" + ip6[:8] + "0028" + "33" + ip6[14:] + "3c04" + strings.Repeat("00", 22) + "1100010400000000" + udp,
+			has: []string{"header 72 B at byte 14", "extension ah, destination DSCP", "udp 4660 > 53"}},
+		{words: policy.Words{Count: "l2"}, frame: ip + udp[:16] + "00000000", change: func(f *marker.Frame) { f.Link = marker.LinkIPv4 },
+			has: []string{"cost 28 B: the IP packet of 28 B (there is no link header) (count l2)"}},
 		{frame: "40", change: func(f *marker.Frame) { f.Link = marker.LinkOther }, has: []string{"not IP it is announced neither as IPv4 nor as IPv6"}},
 		{frame: macs + "0800" + ip + udp, words: policy.Words{Meter: "token", Color: "aware", CBS: "100B"}, has: []string{"judged green (green on arrival)"}},
 	} {
