@@ -146,7 +146,11 @@ func (h *host) find(id ident) (*Attachment, error) {
 			return nil, fmt.Errorf("the attachment pinned at %s was made by another version of tricolor, or tampered with: it polices on as it is. "+
 				"Detach it with the version that made it, then attach with this one (or by hand: rm -r %[1]s ends a tcx policer): %w", id.dir(), err)
 		}
-		return nil, explain(fmt.Sprintf("open the attachment pinned at %s (if it is damaged, by hand: rm -r %s ends a tcx policer; then attach again)", id.dir(), id.dir()), err)
+		what := "open the attachment pinned at " + id.dir()
+		if !errors.Is(err, fs.ErrPermission) { // else nothing says that it is damaged
+			what += fmt.Sprintf(" (if it is damaged, by hand: rm -r %s ends a tcx policer; then attach again)", id.dir())
+		}
+		return nil, explain(what, err)
 	}
 	if a.ident != id {
 		err := fmt.Errorf("%w: the pins at %s say they are those of %v", maps.ErrLayout, id.dir(), a.ident)
