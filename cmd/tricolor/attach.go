@@ -39,6 +39,11 @@ The policer goes behind all that are there, unless --before or --after (TCX) or 
 		if cmd.Flags().Changed("prio") && (a.priority < 1 || a.priority > math.MaxUint16) {
 			return usage("--prio %d: say from 1 to 65535", a.priority)
 		}
+		for _, place := range []string{"before", "after"} {
+			if f := cmd.Flags().Lookup(place); f.Changed && f.Value.String() == "" {
+				return usage("--%s says nobody: give a program's id or name, or all", place)
+			}
+		}
 		a.place.Priority = uint16(a.priority)
 		return a.run(args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
 	}

@@ -24,7 +24,7 @@ func newCheck() *cobra.Command {
 in eight lines that a customer could sign; or everything that is wrong, each with file:line:column, the
 line, and what would be right (exit code 2). What is legal and yet hardly meant is warned of.`,
 		Example: "  tricolor check -f policy.yaml --speed 1gbit\n  tricolor check --schema > policy.schema.json",
-		Args:    arguments(cobra.NoArgs),
+		Args:    needNothing,
 	}
 	cmd.Flags().StringVarP(&c.file, "file", "f", "", "policy `FILE` to check")
 	cmd.Flags().StringVar(&c.speed, "speed", "", "warn of rates over this `RATE` of the link, such as 1gbit")

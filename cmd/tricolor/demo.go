@@ -17,7 +17,7 @@ under, near and over the rate, and compares what a capture on the other side cou
 own counters. It exits 1 where the two disagree. It takes a few seconds, touches no device of yours, and
 nothing that it made is left, however it ends.`,
 		Example: "  sudo tricolor demo",
-		Args:    arguments(cobra.NoArgs),
+		Args:    needNothing,
 	}
 	var o demo.Options
 	cmd.Flags().BoolVar(&o.Tamper, "tamper", false, "alter one count of the far side, which must be seen")

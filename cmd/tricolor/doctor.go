@@ -20,7 +20,7 @@ on none of the machine's devices. It changes nothing and leaves nothing.
 Each check is ok, warn (it can be policed all the same) or fail, with what to do about it. Exit code 0:
 devices can be policed; 3: they cannot.`,
 		Example: "  sudo tricolor doctor\n  sudo tricolor doctor -o json",
-		Args:    arguments(cobra.NoArgs),
+		Args:    needNothing,
 	}
 	output := addOutput(cmd, "table", "json")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -46,6 +46,14 @@ func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
+// needNothing is the check of commands that take flags only.
+func needNothing(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage("%s takes no %q; %q says more", cmd.Name(), args[0], cmd.CommandPath()+" --help")
+	}
+	return nil
+}
+
 // needFiles is the check of commands that take capture files.
 func needFiles(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {

@@ -21,7 +21,7 @@ A policer on clsact is looked for in its own network namespace. Where that is no
 by something without a path, its pins stay; --unseen removes these too: should the filter be there still, it
 goes on without pins, and only tc can take it off.`,
 		Example: "  sudo tricolor gc --dry-run\n  sudo tricolor gc",
-		Args:    arguments(cobra.NoArgs),
+		Args:    needNothing,
 	}
 	var o loader.GCOptions
 	cmd.Flags().BoolVarP(&o.DryRun, "dry-run", "n", false, "only say what would be removed")

@@ -76,7 +76,7 @@ func newVersion() *cobra.Command {
 the SHA-256 of the object, the layout of its maps (a program can follow another of the same layout on the
 same pins), and the oldest Linux that takes it.`,
 		Example: "  tricolor version -o json",
-		Args:    arguments(cobra.NoArgs),
+		Args:    needNothing,
 	}
 	output := addOutput(cmd, "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
