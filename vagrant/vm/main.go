@@ -112,7 +112,7 @@ func runOn(ctx context.Context, kernel, bin, list string, m machine) (verdict st
 	defer log.Close()
 	m.console = log
 	m.report = func(line string) { fmt.Printf("%-5s %s\n", kernel, line) }
-	verdict, err = m.run(ctx)
+	verdict, err = m.boot(ctx)
 	if want := fmt.Sprintf("PASS: %d steps, ", len(parsed.Steps)); err == nil && !strings.HasPrefix(verdict, want) {
 		err = fmt.Errorf("%w: %q, but %d steps were asked for", errNoVerdict, verdict, len(parsed.Steps))
 	}

@@ -118,6 +118,26 @@ func TestMachinesThatGoWrong(t *testing.T) {
 	}
 }
 
+// A machine that never comes up has failed, after several boots; each is told of.
+func TestBoots(t *testing.T) {
+	t.Chdir("../..")
+	kernel := someKernel(t)
+	initrd := filepath.Join(t.TempDir(), "initrd")
+	if err := os.WriteFile(initrd, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var console bytes.Buffer
+	var reported []string
+	m := machine{
+		kernel: filepath.Join(kernel, "vmlinuz"), initrd: initrd, cpus: 2, memory: 512, each: time.Minute, bound: 3 * time.Minute,
+		console: &console, report: func(line string) { reported = append(reported, line) },
+	}
+	verdict, err := m.boot(t.Context())
+	if !errors.Is(err, errNoVerdict) || len(reported) != boots || !strings.Contains(reported[boots-1], "did not come up") {
+		t.Errorf("verdict %q, error %v, reported %q\nconsole:\n%s", verdict, err, reported, &console)
+	}
+}
+
 // someKernel returns the folder of a kernel that is there, or skips the test. Under TRICOLOR_REQUIRE_VM=1 it
 // fails it instead.
 func someKernel(t *testing.T) string {
