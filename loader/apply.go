@@ -41,7 +41,7 @@ func NewChanger(m *maps.Maps, replay bool) (*Changer, error) {
 		Settle *ebpf.Program `ebpf:"settle"`
 	}
 	if err := spec.LoadAndAssign(&objects, onMaps(spec, m)); err != nil {
-		return nil, explain("load the settling program", err)
+		return nil, loadError("load the settling program", err)
 	}
 	return &Changer{maps: m, settle: NewRunner(&Program{Program: objects.Settle}), wait: gracePeriod}, nil
 }

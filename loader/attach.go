@@ -159,11 +159,9 @@ func (o *AttachOptions) start(p *Program, plan *marker.Plan) error {
 // attach pins the program and its maps, puts it on the hook, and has all of it appear at once. Where it
 // fails it leaves nothing.
 func (a *Attachment) attach(h *host, device netlink.Link, m Mechanism, place Place) (err error) {
-	info, err := a.program.Info()
-	if err != nil {
-		return fmt.Errorf("look at the kernel program: %w", err)
+	if a.ProgramID, err = programID(a.program); err != nil {
+		return err
 	}
-	a.ProgramID, _ = info.ID()
 	dir, err := os.MkdirTemp(Root, making) // mode 0700
 	if err != nil {
 		return explain("make a folder for the pins", err)
@@ -306,27 +304,42 @@ func (a *Attachment) already() error {
 // was done already, or ErrPrivilege. A clsact filter can be removed from within its own network
 // namespace only.
 func (a *Attachment) Detach() error {
-	h, err := openHost()
+	h, release, err := a.holdToTakeOff()
 	if err != nil {
 		return err
 	}
-	defer h.close()
-	unlock, err := lockRoot()
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if err := h.clearLeftovers(); err != nil {
-		return err
-	}
-	if err := a.stillPinned(); err != nil {
-		return err
-	}
+	defer release()
 	if err := a.unhook(h, false); err != nil {
 		return err
 	}
 	step("unhooked")
 	return removePins(a.ident.dir())
+}
+
+// holdToTakeOff takes the lock on all attachments, and sees that this is still pinned. release lets go of the lock
+// and of the namespace.
+func (a *Attachment) holdToTakeOff() (_ *host, release func(), err error) {
+	h, err := openHost()
+	if err != nil {
+		return nil, nil, err
+	}
+	unlock, err := lockRoot()
+	if err != nil {
+		h.close()
+		return nil, nil, err
+	}
+	release = func() {
+		unlock()
+		h.close()
+	}
+	if err = h.clearLeftovers(); err == nil {
+		err = a.stillPinned()
+	}
+	if err != nil {
+		release()
+		return nil, nil, err
+	}
+	return h, release, nil
 }
 
 func (a *Attachment) notAttached() error {

@@ -140,12 +140,9 @@ func (a *Attachment) stillPinned() error {
 		return err
 	}
 	defer program.Close()
-	info, err := program.Info()
-	if err != nil {
-		return fmt.Errorf("look at the kernel program: %w", err)
+	id, err := programID(program)
+	if err == nil && id != a.ProgramID {
+		err = a.notAttached()
 	}
-	if id, _ := info.ID(); id != a.ProgramID {
-		return a.notAttached()
-	}
-	return nil
+	return err
 }

@@ -41,6 +41,11 @@ func explainIf(what string, err error) error {
 	return explain(what, err)
 }
 
+// loadError is explainLoad for this process and the running kernel.
+func loadError(what string, err error) error {
+	return explainLoad(what, err, effective(), parseRelease(kernelRelease()))
+}
+
 // explainLoad is explain for the program and its maps. What the verifier says to one without capabilities,
 // or of an old kernel, would lead astray.
 func explainLoad(what string, err error, caps uint64, running release) error {

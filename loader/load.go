@@ -42,22 +42,19 @@ func Load(plan *marker.Plan, o Options) (*Program, error) {
 		return nil, err
 	}
 	if err := rlimit.RemoveMemlock(); err != nil {
-		return nil, explainLoad("lift the bound on locked memory", err, effective(), parseRelease(kernelRelease()))
+		return nil, loadError("lift the bound on locked memory", err)
 	}
-	spec, err := newSpec()
+	spec, err := readSpec(o)
 	if err != nil {
-		return nil, fmt.Errorf("read the kernel program: %w", err)
-	}
-	maps.Resize(spec, plan.Geometry)
-	if err := setUp(spec, o); err != nil {
 		return nil, err
 	}
+	maps.Resize(spec, plan.Geometry)
 	var objects struct {
 		Program *ebpf.Program `ebpf:"policer"`
 		maps.Maps
 	}
 	if err := spec.LoadAndAssign(&objects, nil); err != nil {
-		return nil, explainLoad("load the kernel program", err, effective(), parseRelease(kernelRelease()))
+		return nil, loadError("load the kernel program", err)
 	}
 	p := &Program{Program: objects.Program, Maps: &objects.Maps}
 	if err := errors.Join(
@@ -70,16 +67,30 @@ func Load(plan *marker.Plan, o Options) (*Program, error) {
 	return p, nil
 }
 
-// setUp sets what the program knows when it is loaded.
-func setUp(spec *ebpf.CollectionSpec, o Options) error {
-	err := errors.Join(
+// readSpec reads the kernel program, and sets what it knows when it is loaded.
+func readSpec(o Options) (*ebpf.CollectionSpec, error) {
+	spec, err := newSpec()
+	if err != nil {
+		return nil, fmt.Errorf("read the kernel program: %w", err)
+	}
+	err = errors.Join(
 		spec.Variables["replay"].Set(bit(o.Replay)),
 		spec.Variables["link_header"].Set(bit(!o.L3)),
 	)
 	if err != nil {
-		return fmt.Errorf("set up the kernel program: %w", err)
+		return nil, fmt.Errorf("set up the kernel program: %w", err)
 	}
-	return nil
+	return spec, nil
+}
+
+// programID is the kernel's number of a program.
+func programID(p *ebpf.Program) (ebpf.ProgramID, error) {
+	info, err := p.Info()
+	if err != nil {
+		return 0, fmt.Errorf("look at the kernel program: %w", err)
+	}
+	id, _ := info.ID()
+	return id, nil
 }
 
 // onMaps has the programs of spec work on maps that are there, not on new ones.

@@ -25,22 +25,11 @@ func SaveName(device string, d Direction) string { return fmt.Sprintf("%s.%v.sav
 // wraps ErrNotAttached or ErrPrivilege. Requires what Attach does; a clsact filter can be taken off from
 // within its own network namespace only.
 func (a *Attachment) Save(path, version string) error {
-	h, err := openHost()
+	h, release, err := a.holdToTakeOff()
 	if err != nil {
 		return err
 	}
-	defer h.close()
-	unlock, err := lockRoot()
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if err := h.clearLeftovers(); err != nil {
-		return err
-	}
-	if err := a.stillPinned(); err != nil {
-		return err
-	}
+	defer release()
 	out, err := beginFile(path)
 	if err != nil {
 		return err

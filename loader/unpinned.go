@@ -63,11 +63,9 @@ func Hold(device string, plan *marker.Plan, o AttachOptions) (_ *Held, err error
 	a.Device = dev.Attrs().Name
 	a.About.Egress = o.Direction == Egress
 	a.ident = ident{h.ns, uint32(dev.Attrs().Index), o.Direction}
-	info, err := a.program.Info()
-	if err != nil {
-		return nil, fmt.Errorf("look at the kernel program: %w", err)
+	if a.ProgramID, err = programID(a.program); err != nil {
+		return nil, err
 	}
-	a.ProgramID, _ = info.ID()
 	if err := a.hold(h, dev, o.Mechanism); err != nil {
 		return nil, err
 	}

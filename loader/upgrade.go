@@ -85,18 +85,15 @@ func (h *host) hooked(a *Attachment) (netlink.Link, error) {
 
 // loadOn loads this build's program for a live hook, on maps that are there.
 func loadOn(m *maps.Maps, l3 bool) (*ebpf.Program, error) {
-	spec, err := newSpec()
+	spec, err := readSpec(Options{L3: l3})
 	if err != nil {
-		return nil, fmt.Errorf("read the kernel program: %w", err)
-	}
-	if err := setUp(spec, Options{L3: l3}); err != nil {
 		return nil, err
 	}
 	var objects struct {
 		Program *ebpf.Program `ebpf:"policer"`
 	}
 	if err := spec.LoadAndAssign(&objects, onMaps(spec, m)); err != nil {
-		return nil, explain("load the kernel program", err)
+		return nil, loadError("load the kernel program", err)
 	}
 	return objects.Program, nil
 }
@@ -122,11 +119,9 @@ func (a *Attachment) replace(h *host, device netlink.Link, next *ebpf.Program) e
 		return errors.Join(err, os.Remove(pin))
 	}
 	step("replaced")
-	info, err := next.Info()
-	if err != nil {
-		return fmt.Errorf("look at the kernel program: %w", err)
+	if a.ProgramID, err = programID(next); err != nil {
+		return err
 	}
-	a.ProgramID, _ = info.ID()
 	return a.promote()
 }
 
@@ -141,12 +136,9 @@ func (a *Attachment) promote() error {
 		return err
 	}
 	defer next.Close()
-	info, err := next.Info()
-	if err != nil {
-		return fmt.Errorf("look at the kernel program: %w", err)
-	}
-	if id, _ := info.ID(); id != a.ProgramID {
-		return nil
+	id, err := programID(next)
+	if err != nil || id != a.ProgramID {
+		return err
 	}
 	if err := os.Rename(filepath.Join(a.ident.dir(), pinNext), filepath.Join(a.ident.dir(), pinProgram)); err != nil {
 		return fmt.Errorf("put the pin of the kernel program in its place: %w", err)
@@ -166,12 +158,9 @@ func openProgram(dir string, on func(ebpf.ProgramID) (bool, error)) (program *eb
 		if err != nil {
 			return nil, 0, false, err
 		}
-		info, err := program.Info()
-		if err != nil {
-			return nil, 0, false, errors.Join(fmt.Errorf("look at the kernel program: %w", err), program.Close())
+		if id, err = programID(program); err == nil {
+			hooked, err = on(id)
 		}
-		id, _ = info.ID()
-		hooked, err = on(id)
 		if err != nil {
 			return nil, 0, false, errors.Join(err, program.Close())
 		}

@@ -24,17 +24,7 @@ is gone; it says what it left in other namespaces. Where there are none, that is
 	}
 	word := addDirection(cmd)
 	all := cmd.Flags().Bool("all", false, "take off all policers of this network namespace")
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		switch {
-		case !*all:
-			return needDevice(cmd, args)
-		case len(args) > 0:
-			return usage("name a DEV, or say --all")
-		case cmd.Flags().Changed("direction"):
-			return usage("--all takes off both directions: leave out --direction")
-		}
-		return nil
-	}
+	cmd.Args = needDeviceOrAll(all)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *all {
 			return detachAll(cmd.OutOrStdout())
@@ -64,11 +54,16 @@ func detachAll(w io.Writer) error {
 	}
 	for _, a := range left {
 		if !a.Here {
-			fmt.Fprintf(w, "left: %s %v, in %s\n", printable(a.Device), a.Direction(), otherNetNS(a))
+			sayLeft(w, a)
 		}
 		err = errors.Join(err, a.Close())
 	}
 	return err
+}
+
+// sayLeft says that a command for all of this network namespace leaves an attachment, which is in another.
+func sayLeft(w io.Writer, a *loader.Attachment) {
+	fmt.Fprintf(w, "left: %s %v, in %s\n", printable(a.Device), a.Direction(), otherNetNS(a))
 }
 
 // otherNetNS says which network namespace an attachment is in that is not in this one.

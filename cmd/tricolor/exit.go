@@ -70,6 +70,21 @@ func needDevice(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// needDeviceOrAll is the check of commands that take one device, or, with --all, those of this network namespace.
+func needDeviceOrAll(all *bool) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case !*all:
+			return needDevice(cmd, args)
+		case len(args) > 0:
+			return usage("name a DEV, or say --all")
+		case cmd.Flags().Changed("direction"):
+			return usage("--all is both directions: leave out --direction")
+		}
+		return nil
+	}
+}
+
 // errReported is an error of which everything was already said.
 var errReported = errors.New("reported")
 

@@ -101,18 +101,7 @@ func TestExplainWords(t *testing.T) {
 		if w.CBS == "" {
 			w.CBS = "1000B"
 		}
-		p, err := w.Policy()
-		if err != nil {
-			t.Fatal(err)
-		}
-		plan, err := p.Compile()
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := marker.NewMirror(plan, marker.SeedsFrom(1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := mirrorOf(t, w)
 		data, err := hex.DecodeString(c.frame)
 		if err != nil {
 			t.Fatal(err)
@@ -145,9 +134,9 @@ func TestExplainWords(t *testing.T) {
 	}
 }
 
-// A table without room: the overflow bucket, and new buckets in the place of full ones.
-func TestExplainFullTable(t *testing.T) {
-	w := policy.Words{Meter: "srtcm", CIR: "8kbit", CBS: "100B", EBS: "100B", Flows: "64"}
+// mirrorOf is the mirror that these words give.
+func mirrorOf(t *testing.T, w policy.Words) *marker.Mirror {
+	t.Helper()
 	p, err := w.Policy()
 	if err != nil {
 		t.Fatal(err)
@@ -160,6 +149,13 @@ func TestExplainFullTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return m
+}
+
+// A table without room: the overflow bucket, and new buckets in the place of full ones.
+func TestExplainFullTable(t *testing.T) {
+	w := policy.Words{Meter: "srtcm", CIR: "8kbit", CBS: "100B", EBS: "100B", Flows: "64"}
+	m := mirrorOf(t, w)
 	frame := func(i int) marker.Frame {
 		data, err := hex.DecodeString("020000000001020000000002" + "0800" + "45b8001c0001000040110000c0000201c0000202" + "1234003500080000")
 		if err != nil {

@@ -50,7 +50,7 @@ DEVICE.DIRECTION.save; "tricolor run" takes it up from there.`,
 		list, err := loader.List()
 		for _, a := range list {
 			if !a.Here {
-				fmt.Fprintf(cmd.OutOrStdout(), "left: %s %v, in %s\n", printable(a.Device), a.Direction(), otherNetNS(a))
+				sayLeft(cmd.OutOrStdout(), a)
 			} else if e := save(a, filepath.Join(*to, loader.SaveName(a.Device, a.Direction()))); e != nil {
 				err = errors.Join(err, fmt.Errorf("%s %v: %w", a.Device, a.Direction(), e))
 			}

@@ -24,17 +24,7 @@ version, then attach with this one; the buckets start anew.`,
 	}
 	direction := addDirection(cmd)
 	all := cmd.Flags().Bool("all", false, "all policers of this network namespace")
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		switch {
-		case !*all:
-			return needDevice(cmd, args)
-		case len(args) > 0:
-			return usage("name a DEV, or say --all")
-		case cmd.Flags().Changed("direction"):
-			return usage("--all is both directions: leave out --direction")
-		}
-		return nil
-	}
+	cmd.Args = needDeviceOrAll(all)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *all {
 			return upgradeAll(cmd.OutOrStdout())
@@ -50,7 +40,7 @@ func upgradeAll(w io.Writer) error {
 	for _, a := range list {
 		switch {
 		case !a.Here:
-			fmt.Fprintf(w, "left: %s %v, in %s\n", printable(a.Device), a.Direction(), otherNetNS(a))
+			sayLeft(w, a)
 		case a.State == loader.Attached:
 			here++
 			if e := upgradeOne(w, a); e != nil {
