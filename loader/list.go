@@ -135,13 +135,23 @@ func (h *host) movedTo(device netlink.Link, d Direction) func(*Attachment) bool 
 	}
 }
 
+// findTries bounds how often pins are opened again of which one was missing.
+const findTries = 10
+
 // find opens an attachment. Returns an error that wraps ErrNotAttached where there is none.
 func (h *host) find(id ident) (*Attachment, error) {
-	a, err := h.open(id.dir())
-	if err != nil {
+	var a *Attachment
+	var err error
+	for range findTries {
+		// Another command may have the pins appear, or go, meanwhile: only what stays away is missing.
+		if a, err = h.open(id.dir()); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
 		if _, gone := os.Lstat(id.dir()); errors.Is(gone, fs.ErrNotExist) {
 			return nil, fmt.Errorf("%w: %v", ErrNotAttached, id)
 		}
+	}
+	if err != nil {
 		if errors.Is(err, maps.ErrLayout) {
 			return nil, fmt.Errorf("the attachment pinned at %s was made by another version of tricolor, or tampered with: it polices on as it is. "+
 				"Detach it with the version that made it, then attach with this one (or by hand: rm -r %[1]s ends a tcx policer): %w", id.dir(), err)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 
@@ -165,6 +166,54 @@ func TestLeftovers(t *testing.T) {
 				t.Errorf("left: %q", got)
 			}
 		})
+	}
+}
+
+// Whoever looks while the pins appear, or go, finds them whole or not at all.
+func TestFindMeanwhile(t *testing.T) {
+	lab := newLab(t, netlab.Options{})
+	a := attach(t, lab.Left, AttachOptions{Direction: Egress})
+	away := filepath.Join(Root, "away")
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		for range 2000 {
+			err = errors.Join(err, os.Rename(a.ident.dir(), away))
+			time.Sleep(10 * time.Microsecond)
+			err = errors.Join(err, os.Rename(away, a.ident.dir()))
+			time.Sleep(100 * time.Microsecond)
+		}
+		done <- err
+	}()
+	found, missed := 0, 0
+	for running := true; running; {
+		err := lab.Left.Do(func() error {
+			got, err := Find("left0", Egress)
+			if err != nil {
+				return err
+			}
+			return got.Close()
+		})
+		switch {
+		case err == nil:
+			found++
+		case errors.Is(err, ErrNotAttached):
+			missed++
+		default:
+			t.Fatal(err)
+		}
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+			running = false
+		default:
+		}
+	}
+	t.Logf("found %d times, not %d times", found, missed)
+	if found == 0 {
+		t.Error("never found: the test shows nothing")
 	}
 }
 
