@@ -120,3 +120,28 @@ func kernel(plan *marker.Plan, flows uint32, rounds int, runs uint32) (over, flo
 	}
 	return over, floor, nil
 }
+
+// hotPlan is one class of one srTCM bucket a flow, at a rate that is never reached.
+func hotPlan() (*marker.Plan, error) {
+	return onePlan(marker.Params{Meter: marker.SRTCM, CIR: 12_500_000_000, CBS: 1 << 30, EBS: 1 << 20})
+}
+
+func kernelSection(t *table) error {
+	plan, err := hotPlan()
+	if err != nil {
+		return err
+	}
+	for _, k := range []struct {
+		name   string
+		flows  uint32
+		target string
+	}{{"1 flow", 1, "<= 60"}, {"100k flows at random", 100_000, ""}, {"900k flows at random", 900_000, "<= 310"}} {
+		over, floor, err := kernel(plan, k.flows, rounds, 2_000_000)
+		if err != nil {
+			return err
+		}
+		t.row("srtcm, "+k.name, over, "ns", k.target)
+		t.row("  the empty program itself", floor, "ns", "")
+	}
+	return nil
+}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"runtime"
@@ -56,77 +57,60 @@ func onePlan(params marker.Params) (*marker.Plan, error) {
 	}, nil
 }
 
-var meters = []struct {
-	name   string
-	params marker.Params
-}{
-	{"token", marker.Params{Meter: marker.Token, CIR: 60e6, CBS: 32e3}},
-	{"srtcm", marker.Params{Meter: marker.SRTCM, CIR: 60e6, CBS: 32e3, EBS: 32e3}},
-	{"trtcm", marker.Params{Meter: marker.TRTCM, CIR: 30e6, CBS: 32e3, PIR: 60e6, PBS: 32e3}},
-	{"rfc4115", marker.Params{Meter: marker.RFC4115, CIR: 30e6, CBS: 32e3, EIR: 30e6, EBS: 32e3}},
+// section is one part of the table. It writes its rows itself. One that returns errLeftOut is left out, with the
+// reason.
+type section struct {
+	name string
+	what string
+	run  func(*table) error
+}
+
+var sections = []section{
+	{"kernel", "the kernel program over an empty one", kernelSection},
+	{"meter", "the Go meters alone", meterSection},
+	{"mirror", "the Go mirror", mirrorSection},
+	{"replay", "a capture through the mirror", replaySection},
 }
 
 // table collects the rows.
 type table struct{ *tabwriter.Writer }
 
-func (t table) row(what string, f figure, target string) {
-	fmt.Fprintf(t, "%s\t%8.1f\t%8.1f\t%8.1f\t%s\n", what, f.median(), slices.Min(f), slices.Max(f), target)
+// row is a quantity, its unit, and what it ought to be ("" where nothing was asked of it).
+func (t *table) row(what string, f figure, unit, target string) {
+	fmt.Fprintf(t, "%s\t%8.1f\t%8.1f\t%8.1f\t%s\t%s\n", what, f.median(), slices.Min(f), slices.Max(f), unit, target)
 }
 
-func run() error {
-	fmt.Printf("%s, %d CPUs, Linux %s, %s; medians of %d rounds, ns a packet\n\n", processor(), runtime.NumCPU(), release(), runtime.Version(), rounds)
-	t := table{tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)}
-	defer t.Flush()
-	fmt.Fprintf(t, "%s\t%8s\t%8s\t%8s\t%s\n", "what", "median", "least", "most", "target")
-	srtcm, err := onePlan(marker.Params{Meter: marker.SRTCM, CIR: 12_500_000_000, CBS: 1 << 30, EBS: 1 << 20})
-	if err != nil {
-		return err
+// note is a line of text in the table.
+func (t *table) note(format string, args ...any) {
+	fmt.Fprintf(t, "  "+format+"\n", args...)
+}
+
+// errLeftOut is wrapped by a section that cannot run here: not root, a tool missing.
+var errLeftOut = errors.New("left out")
+
+func run(only []string) error {
+	fmt.Printf("%s, %d CPUs, Linux %s, %s; medians of %d rounds\n", processor(), runtime.NumCPU(), release(), runtime.Version(), rounds)
+	for _, name := range only {
+		if !slices.ContainsFunc(sections, func(s section) bool { return s.name == name }) {
+			return fmt.Errorf("there is no section %q", name)
+		}
 	}
-	for _, k := range []struct {
-		name   string
-		flows  uint32
-		target string
-	}{{"1 flow", 1, "<= 60"}, {"100k flows at random", 100_000, ""}, {"900k flows at random", 900_000, "<= 310"}} {
-		over, floor, err := kernel(srtcm, k.flows, rounds, 2_000_000)
-		if errors.Is(err, loader.ErrPrivilege) {
-			fmt.Fprintln(os.Stderr, "bench: the kernel program is left out:", err)
-			break
+	for _, s := range sections {
+		if len(only) > 0 && !slices.Contains(only, s.name) {
+			continue
+		}
+		t := &table{tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)}
+		fmt.Fprintf(t, "\n%s\t%8s\t%8s\t%8s\t%s\t%s\n", s.what, "median", "least", "most", "unit", "target")
+		err := s.run(t)
+		t.Flush()
+		if errors.Is(err, errLeftOut) || errors.Is(err, loader.ErrPrivilege) {
+			fmt.Fprintf(os.Stderr, "bench: %s: %v\n", s.name, err)
+			continue
 		}
 		if err != nil {
-			return err
-		}
-		t.row("kernel program over an empty one, srtcm, "+k.name, over, k.target)
-		t.row("  the empty program itself", floor, "")
-	}
-	for _, m := range meters {
-		for _, mixed := range []bool{false, true} {
-			f, err := meter(m.params, mixed, rounds, 4_000_000)
-			if err != nil {
-				return err
-			}
-			name, target := " green", "<= 2.5"
-			if mixed {
-				name, target = " mixed colours", "<= 4.5"
-			}
-			t.row("Go meter alone, "+m.name+name, f, target)
+			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
-	for _, m := range []struct {
-		name   string
-		flows  uint32
-		target string
-	}{{"1 flow", 1, "<= 11"}, {"100k flows at random", 100_000, ""}, {"1M flows at random", 1_000_000, "<= 50"}} {
-		f, err := mirror(srtcm, m.flows, rounds, 2_000_000)
-		if err != nil {
-			return err
-		}
-		t.row("Go mirror, parser to counters, "+m.name, f, m.target)
-	}
-	f, err := replay(srtcm, 50_000, rounds, 1_000_000)
-	if err != nil {
-		return err
-	}
-	t.row("replay of a capture, 1M packets of 96 bytes, 50k flows", f, "<= 45")
 	return nil
 }
 
@@ -143,7 +127,13 @@ func release() string {
 }
 
 func main() {
-	if err := run(); err != nil {
+	only := flag.String("only", "", "comma-separated sections to measure; all without it")
+	flag.Parse()
+	var names []string
+	if *only != "" {
+		names = strings.Split(*only, ",")
+	}
+	if err := run(names); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}

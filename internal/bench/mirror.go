@@ -1,18 +1,12 @@
 package main
 
 import (
-	"bufio"
-	"context"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"time"
 
-	"github.com/tricolor-policer/tricolor/internal/capture"
 	"github.com/tricolor-policer/tricolor/marker"
-	"github.com/tricolor-policer/tricolor/pcaptest"
 )
 
 // arrival is one packet for a meter: ns since the one before, nanobytes, colour.
@@ -98,57 +92,48 @@ func mirror(plan *marker.Plan, flows uint32, rounds, packets int) (figure, error
 	return out, nil
 }
 
-// replay times a whole capture of packets records through the mirror, file reading included: snaplen
-// 96, flows flows, from the page cache.
-func replay(plan *marker.Plan, flows uint32, rounds, packets int) (figure, error) {
-	dir, err := os.MkdirTemp("", "tricolor-bench-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	name := filepath.Join(dir, "bench.pcap")
-	if err := writeCapture(name, flows, packets); err != nil {
-		return nil, err
-	}
-	var out figure
-	for range rounds {
-		start := time.Now()
-		r, err := pcaptest.ReplayCapture(context.Background(), name, pcaptest.ReplayOptions{Plan: plan, Seeds: marker.SeedsFrom(1)})
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, since(start, packets))
-		if r.Records != int64(packets) {
-			return nil, fmt.Errorf("%d records replayed of %d", r.Records, packets)
-		}
-	}
-	return out, nil
+var meters = []struct {
+	name   string
+	params marker.Params
+}{
+	{"token", marker.Params{Meter: marker.Token, CIR: 60e6, CBS: 32e3}},
+	{"srtcm", marker.Params{Meter: marker.SRTCM, CIR: 60e6, CBS: 32e3, EBS: 32e3}},
+	{"trtcm", marker.Params{Meter: marker.TRTCM, CIR: 30e6, CBS: 32e3, PIR: 60e6, PBS: 32e3}},
+	{"rfc4115", marker.Params{Meter: marker.RFC4115, CIR: 30e6, CBS: 32e3, EIR: 30e6, EBS: 32e3}},
 }
 
-func writeCapture(name string, flows uint32, packets int) error {
-	file, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	buffer := bufio.NewWriterSize(file, 1<<20)
-	w, err := capture.NewWriter(buffer, capture.LinkEthernet)
-	if err != nil {
-		return err
-	}
-	const length = 800
-	data := append(udpFrame(), make([]byte, 32)...) // 96 bytes
-	binary.BigEndian.PutUint16(data[16:], length-14)
-	r := rand.New(rand.NewPCG(1, 2))
-	for i := range packets {
-		binary.BigEndian.PutUint32(data[26:], r.Uint32N(flows))
-		p := capture.Packet{Time: uint64(i) * 1000, Data: data, Length: length, Link: capture.LinkEthernet}
-		if err := w.Write(&p, data); err != nil {
-			return err
+func meterSection(t *table) error {
+	for _, m := range meters {
+		for _, mixed := range []bool{false, true} {
+			f, err := meter(m.params, mixed, rounds, 4_000_000)
+			if err != nil {
+				return err
+			}
+			name, target := " green", "<= 2.5"
+			if mixed {
+				name, target = " mixed colours", "<= 4.5"
+			}
+			t.row(m.name+name, f, "ns", target)
 		}
 	}
-	if err := w.Flush(); err != nil {
+	return nil
+}
+
+func mirrorSection(t *table) error {
+	plan, err := hotPlan()
+	if err != nil {
 		return err
 	}
-	return buffer.Flush()
+	for _, m := range []struct {
+		name   string
+		flows  uint32
+		target string
+	}{{"1 flow", 1, "<= 11"}, {"100k flows at random", 100_000, ""}, {"1M flows at random", 1_000_000, "<= 50"}} {
+		f, err := mirror(plan, m.flows, rounds, 2_000_000)
+		if err != nil {
+			return err
+		}
+		t.row("parser to counters, "+m.name, f, "ns", m.target)
+	}
+	return nil
 }
