@@ -39,12 +39,15 @@ func udpFrame() []byte {
 }
 
 // onePlan has one class, a bucket a flow, 2^21 slots.
-func onePlan(params marker.Params) (*marker.Plan, error) {
+func onePlan(params marker.Params) (*marker.Plan, error) { return planOf(params, 1<<21) }
+
+// planOf is onePlan with so many slots.
+func planOf(params marker.Params, slots uint64) (*marker.Plan, error) {
 	profile, err := params.Compile()
 	if err != nil {
 		return nil, err
 	}
-	g, err := marker.NewGeometry(1<<21, [marker.MaxChain]bool{true}, 1)
+	g, err := marker.NewGeometry(slots, [marker.MaxChain]bool{true}, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -70,6 +73,8 @@ var sections = []section{
 	{"meter", "the Go meters alone", meterSection},
 	{"mirror", "the Go mirror", mirrorSection},
 	{"replay", "a capture through the mirror", replaySection},
+	{"dpdk", "the Go meters beside DPDK's", dpdkSection},
+	{"accuracy", "error of the rate, 1 B/s to 1 Tbit/s", accuracySection},
 }
 
 // table collects the rows.
