@@ -115,8 +115,8 @@ func accounts(p *marker.Profile, before, after marker.Bucket, spent [marker.Colo
 	return []account{c, x}
 }
 
-// ours is the error of our meters at each rate, in ppm: the worst of the four meters'. It uses all CPUs.
-func ours(rates []uint64, packets int) (figure, error) {
+// metersErrors is the error of our meters at each rate, in ppm: the worst of the four meters'. It uses all CPUs.
+func metersErrors(rates []uint64, packets int) (figure, error) {
 	f := make(figure, len(rates))
 	errs := make([]error, len(rates))
 	var wait sync.WaitGroup
@@ -124,7 +124,7 @@ func ours(rates []uint64, packets int) (figure, error) {
 	for range runtime.NumCPU() {
 		wait.Go(func() {
 			for i := range turns {
-				f[i], errs[i] = oursAt(rates[i], packets/len(rates))
+				f[i], errs[i] = metersErrorAt(rates[i], packets/len(rates))
 			}
 		})
 	}
@@ -136,7 +136,7 @@ func ours(rates []uint64, packets int) (figure, error) {
 	return f, errors.Join(errs...)
 }
 
-func oursAt(rate uint64, packets int) (worst float64, err error) {
+func metersErrorAt(rate uint64, packets int) (worst float64, err error) {
 	list := offered(rate, rand.New(rand.NewPCG(rate, 1)))
 	all := overloads(rate)
 	for _, params := range all {
@@ -193,7 +193,7 @@ type peerRates struct {
 
 func accuracySection(t *table) error {
 	rates := rates()
-	f, err := ours(rates, simulated)
+	f, err := metersErrors(rates, simulated)
 	if err != nil {
 		return err
 	}

@@ -60,8 +60,8 @@ func inNamespace(f func() error) (err error) {
 	return f()
 }
 
-// tool looks for a program.
-func tool(name string) error {
+// installed looks for a program.
+func installed(name string) error {
 	if _, err := exec.LookPath(name); err != nil {
 		return fmt.Errorf("%w: %w", errLeftOut, err)
 	}
@@ -150,7 +150,7 @@ func nftKept(stored, length uint64) kept {
 }
 
 func nftRates(rates []uint64) (peers []peerRates, err error) {
-	if err := tool("nft"); err != nil {
+	if err := installed("nft"); err != nil {
 		return nil, err
 	}
 	err = inNamespace(func() error {
@@ -243,7 +243,7 @@ func hashlimitKept(e hashlimitEntry, second, length uint64) kept {
 }
 
 func hashlimitRates(rates []uint64) (peers []peerRates, err error) {
-	if err := tool("iptables"); err != nil {
+	if err := installed("iptables"); err != nil {
 		return nil, err
 	}
 	err = inNamespace(func() error {

@@ -26,7 +26,7 @@ func TestRates(t *testing.T) {
 }
 
 func TestOursAreExact(t *testing.T) {
-	f, err := ours(rates(), 4_000_000)
+	f, err := metersErrors(rates(), 4_000_000)
 	if err != nil {
 		t.Fatal(err)
 	}
