@@ -99,6 +99,7 @@ func (p *picture) plot() (*plot.Plot, error) {
 		plt.Add(line, points)
 		plt.Legend.Add(c.name, line, points)
 	}
+	plt.X.Max *= 1.1 // room for the last markers
 	if p.fromY > 0 {
 		plt.Y.Min, plt.Y.Max = min(plt.Y.Min, p.fromY), max(plt.Y.Max, p.toY)
 	}
