@@ -72,7 +72,7 @@ func flowGrowth(t *table) error {
 }
 
 func growthSection(t *table) error {
-	if err := os.MkdirAll("docs/img", 0o755); err != nil { //nolint:gosec // pictures are for everybody
+	if err := os.MkdirAll("docs/img", 0o755); err != nil {
 		return err
 	}
 	return errors.Join(replayGrowth(t), flowGrowth(t))
