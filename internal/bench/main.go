@@ -38,7 +38,7 @@ func udpFrame() []byte {
 	return f
 }
 
-// onePlan has one class, a bucket a flow, 2^21 slots.
+// onePlan has one class, a bucket a flow, red dropped, 2^21 slots.
 func onePlan(params marker.Params) (*marker.Plan, error) { return planOf(params, 1<<21) }
 
 // planOf is onePlan with so many slots.
@@ -56,7 +56,10 @@ func planOf(params marker.Params, slots uint64) (*marker.Plan, error) {
 	m.Reserved = g.ReservedSet(0)
 	return &marker.Plan{
 		Geometry: g, Profiles: []marker.Profile{profile}, Rules: []marker.Rule{marker.AnyRule(0)},
-		Classes: []marker.Class{{Name: "all", Meters: []marker.Meter{m}}},
+		Classes: []marker.Class{{
+			Name: "all", Meters: []marker.Meter{m},
+			Actions: [marker.Colors]marker.Action{marker.Red: {Verbs: marker.VerbDrop}},
+		}},
 	}, nil
 }
 
@@ -72,6 +75,10 @@ var sections = []section{
 	{"kernel", "the kernel program over an empty one", kernelSection},
 	{"meter", "the Go meters alone", meterSection},
 	{"mirror", "the Go mirror", mirrorSection},
+	{"flood", "a veth flood, every packet let through", floodSection},
+	{"floodred", "a veth flood, nearly every packet red", floodRedSection},
+	{"memory", "memory a flow", memorySection},
+	{"load", "loading the kernel program", loadSection},
 	{"replay", "a capture through the mirror", replaySection},
 	{"dpdk", "the Go meters beside DPDK's", dpdkSection},
 	{"accuracy", "error of the rate, 1 B/s to 1 Tbit/s", accuracySection},
