@@ -64,7 +64,8 @@ func (m *Mirror) pay(ch *chain, i int) {
 }
 
 // meter meters a packet by its class's chain.
-func (m *Mirror) meter(c *Class, p *packet, ch *chain) {
+func (m *Mirror) meter(c *Class, p *prepared, ch *chain) {
+	keyed := 0
 	for i := range c.Meters {
 		meter, h := &c.Meters[i], &ch.held[i]
 		h.profile, h.slot, h.overflow = meter.Profile, 0, false
@@ -74,7 +75,8 @@ func (m *Mirror) meter(c *Class, p *packet, ch *chain) {
 		if meter.Per >= PerClass {
 			h.set = meter.Reserved
 		} else {
-			m.hold(p, meter, i, ch.now, ch.generation, h)
+			m.hold(&p.places[keyed], meter, ch.now, ch.generation, h)
+			keyed++
 		}
 	}
 	if ch.watch != nil {

@@ -159,8 +159,10 @@ func TestHashShareInOverflow(t *testing.T) {
 				n := int(c.load * flows)
 				for i := range n {
 					f := key(uint32(i), r)
-					p, h := packet{key: f.Key(), family: FamilyIPv4}, held{}
-					m.hold(&p, &m.plan.Classes[0].Meters[0], 0, 0, 0, &h)
+					p, pl, h := packet{key: f.Key(), header: header{family: FamilyIPv4}}, place{}, held{}
+					meter := &m.plan.Classes[0].Meters[0]
+					m.place(&p, meter, 0, &pl)
+					m.hold(&pl, meter, 0, 0, &h)
 					m.table.sets[h.set][h.slot].Bucket.Tc = 0 // in use: not to be forgotten
 					m.stats.Classes[0].Overflow += uint64(map[bool]int{true: 1}[h.overflow])
 				}

@@ -100,7 +100,7 @@ func TestKeyOfMeters(t *testing.T) {
 			if ipv6 == 1 && c.per != PerClass {
 				want.Kind |= 0x80
 			}
-			k := keyOf(&m, &packet{key: f.Key(), family: []uint8{FamilyIPv4, FamilyIPv6}[ipv6]})
+			k := keyOf(&m, &packet{key: f.Key(), header: header{family: []uint8{FamilyIPv4, FamilyIPv6}[ipv6]}})
 			if got := k.Fields(); got != want {
 				t.Errorf("%s, IPv6 %d:\n%+v, not\n%+v", c.name, ipv6, got, want)
 			}

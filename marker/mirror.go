@@ -40,6 +40,8 @@ type Mirror struct {
 	table       table
 	stats       Stats // Classes by Class.Stats
 	chain       chain // of the packet at hand
+	one         prepared
+	touched     uint64
 }
 
 // NewMirror makes the mirror of a program with this plan and these seeds. Returns an error that wraps
@@ -98,7 +100,7 @@ func See(f *Frame) Seen {
 }
 
 // act does the action and reports whether the packet is dropped.
-func act(f *Frame, p *packet, a *Action) bool {
+func act(f *Frame, h *header, a *Action) bool {
 	if a.Verbs&VerbDrop != 0 {
 		return true
 	}
@@ -108,66 +110,8 @@ func act(f *Frame, p *packet, a *Action) bool {
 	if a.Verbs&VerbPriority != 0 {
 		f.Priority = a.Priority
 	}
-	if a.Verbs&(VerbDSCP|VerbCE) != 0 && p.family != FamilyNone {
-		remark(f, p, actionTOS(a, p.tos))
+	if a.Verbs&(VerbDSCP|VerbCE) != 0 && h.family != FamilyNone {
+		remark(f, h, actionTOS(a, h.tos))
 	}
 	return false
-}
-
-// Packet polices one frame at now (ns), and marks it in place.
-func (m *Mirror) Packet(f *Frame, now uint64) Outcome {
-	plan, prefixes, generation := m.generations.inForce(now)
-	var p packet
-	parsed := parseFrame(f, &p)
-	if parsed == parsedNotIP {
-		p.family = FamilyNone
-	} else if parsed != parsedIP {
-		m.stats.Port.Malformed++
-		out := Unmetered(Malformed)
-		out.Dropped = plan.Malformed.Verbs&VerbDrop != 0
-		return out
-	}
-	if p.longChain {
-		m.stats.Port.LongChain++
-	}
-
-	class := classify(plan, prefixes, &p, f.Mark)
-	if class >= MaxClasses {
-		if parsed == parsedNotIP {
-			m.stats.Port.NotIP++
-			return Unmetered(NotIP)
-		}
-		m.stats.Port.Unmatched += uint64(wirePackets(f, &p))
-		return Unmetered(Unmatched)
-	}
-	c := &plan.Classes[class]
-	counters := &m.stats.Classes[c.Stats]
-
-	cost := costOf(c, f, &p)
-	arrival := Green
-	if parsed != parsedNotIP {
-		arrival = arrivalColor(c, p.dscp)
-	}
-	ch := &m.chain
-	ch.begin(&cost, now, generation, arrival)
-	m.meter(c, &p, ch)
-	counters.ClockBack += uint64(ch.clockBack)
-	if ch.overflow {
-		counters.Overflow += uint64(cost.packets)
-	}
-	counters.Packets[ch.color] += uint64(cost.packets)
-	counters.Bytes[ch.color] += cost.bytes
-	out := Outcome{
-		Kind:    Metered,
-		Dropped: act(f, &p, &c.Actions[ch.color]),
-		Arrival: arrival,
-		Color:   ch.color,
-		Class:   uint16(class),
-		Cost:    cost.cost,
-		Slots:   [MaxChain]uint32{NoSet, NoSet, NoSet},
-	}
-	for i := range c.Meters {
-		out.Slots[i] = ch.held[i].set*SetSlots + ch.held[i].slot
-	}
-	return out
 }

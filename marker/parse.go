@@ -64,18 +64,23 @@ type Frame struct {
 	Mark, Priority uint32 // the skb's: as it came, and afterwards as it was set
 }
 
+// header is what marking needs of a packet's IP header.
+type header struct {
+	l3     uint32 // its offset
+	family uint8  // FamilyIPv4, FamilyIPv6, FamilyNone
+	tos    uint8  // DSCP and ECN
+}
+
 // packet is what the headers say.
 type packet struct {
-	key       Key    // of its flow: addresses, ports, protocol; kind and class 0
-	l3        uint32 // offset of the IP header
+	key Key // of its flow: addresses, ports, protocol; kind and class 0
+	header
 	l4        uint32 // offset of the transport header
 	ipLength  uint32 // of the single packet, header included
 	l4Header  uint16 // of a super-packet: bytes of the transport header
 	jumbo     uint16 // of a super-packet: bytes of a jumbo header that never is on the wire
 	profile   uint32 // of the prefix set that classify found it in, or NoProfile
 	vlan      uint16 // outermost tag's VID; 0 none
-	family    uint8  // FamilyIPv4, FamilyIPv6, FamilyNone
-	tos       uint8  // DSCP and ECN
 	dscp      uint8
 	proto     uint8
 	ports     bool   // the packet has ports, and they were read:

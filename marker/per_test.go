@@ -75,7 +75,7 @@ func TestPerInterfaceKey(t *testing.T) {
 	for position := range MaxChain {
 		m := NewMeter(9, position, PerInterface, [2]int{})
 		for _, family := range []uint8{FamilyIPv4, FamilyIPv6, FamilyNone} {
-			k := keyOf(&m, &packet{key: Key{1, 2, 3, 4, 5}, family: family, vlan: 7, dscp: 8})
+			k := keyOf(&m, &packet{key: Key{1, 2, 3, 4, 5}, header: header{family: family}, vlan: 7, dscp: 8})
 			if got := k.Fields(); got != (KeyFields{Kind: uint8(PerInterface), Class: 9}) {
 				t.Errorf("position %d: %+v", position, got)
 			}
@@ -83,7 +83,7 @@ func TestPerInterfaceKey(t *testing.T) {
 	}
 	for per := PerFlow; per <= PerClass; per++ { // any other has
 		a, b := NewMeter(9, 0, per, [2]int{32, 64}), NewMeter(9, 1, per, [2]int{32, 64})
-		if p := (packet{family: FamilyIPv4}); keyOf(&a, &p) == keyOf(&b, &p) {
+		if p := (packet{header: header{family: FamilyIPv4}}); keyOf(&a, &p) == keyOf(&b, &p) {
 			t.Errorf("per %v: two positions, one key", per)
 		}
 	}

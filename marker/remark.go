@@ -26,12 +26,12 @@ func remarkIPv6(ip []byte, tos uint8) {
 
 // remark writes the packet's DSCP and ECN, or CE alone: those bits and nothing else; the flow label and
 // every other bit stay. A packet that is already right is not written.
-func remark(f *Frame, p *packet, tos uint8) {
-	if p.tos == tos {
+func remark(f *Frame, h *header, tos uint8) {
+	if h.tos == tos {
 		return
 	}
-	ip := f.Data[p.l3:]
-	if p.family == FamilyIPv6 {
+	ip := f.Data[h.l3:]
+	if h.family == FamilyIPv6 {
 		remarkIPv6(ip[:40], tos)
 	} else {
 		remarkIPv4(ip[:20], tos)

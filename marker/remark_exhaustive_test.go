@@ -92,7 +92,7 @@ func TestRemarkOfWhatIsRightWritesNothing(t *testing.T) {
 	faults := func(f *Frame, p *packet, a *Action) (faulted bool) {
 		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 		defer func() { faulted = recover() != nil }()
-		remark(f, p, actionTOS(a, p.tos))
+		remark(f, &p.header, actionTOS(a, p.tos))
 		return false
 	}
 	for name, frame := range map[string]Frame{"IPv4": ethernet("0800", ip4(28, 17), udp), "IPv6": ethernet("86dd", ip6(8, 17), udp)} {

@@ -159,7 +159,7 @@ func TestRemarkTouchesNothingElse(t *testing.T) {
 							wantIP[1] = class
 							binary.BigEndian.PutUint16(wantIP[10:], checksumOf(wantIP[:(ip[0]&15)*4]))
 						}
-						remark(&f, &p, actionTOS(&Action{Verbs: VerbDSCP, DSCP: dscp}, p.tos))
+						remark(&f, &p.header, actionTOS(&Action{Verbs: VerbDSCP, DSCP: dscp}, p.tos))
 						if !bytes.Equal(f.Data, want) {
 							t.Fatalf("DSCP %d to %d, ECN %d:\n%x, not\n%x", old, dscp, ecn, f.Data, want)
 						}
@@ -179,7 +179,7 @@ func TestRemarkLeavesWhatIsRight(t *testing.T) {
 		want := bytes.Clone(f.Data)
 		var p packet
 		parseFrame(&f, &p)
-		remark(&f, &p, actionTOS(&Action{Verbs: VerbDSCP, DSCP: 46}, p.tos))
+		remark(&f, &p.header, actionTOS(&Action{Verbs: VerbDSCP, DSCP: 46}, p.tos))
 		if !bytes.Equal(f.Data, want) {
 			t.Errorf("checksum %#x: written: %x", checksum, f.Data)
 		}

@@ -16,6 +16,7 @@ type generations struct {
 	prefixes [2][]prefixTable
 	active   uint32 // parity of the last one applied
 	deadline uint64 // ns; 0 none
+	changes  uint64 // of what is in force: Apply, Confirm
 }
 
 func newer(a, b uint32) uint32 {
@@ -120,6 +121,7 @@ func (m *Mirror) Apply(plan *Plan, now, deadline uint64) error {
 	parity := plan.Generation & 1
 	m.generations.plans[parity], m.generations.prefixes[parity] = plan, newPrefixTables(plan.Sets)
 	m.generations.active, m.generations.deadline = parity, deadline
+	m.generations.changes++
 	m.plan = plan
 	m.settleAll(now)
 	return nil
@@ -160,6 +162,7 @@ func (m *Mirror) Confirm(now uint64) bool {
 	pending := m.generations.deadline > now
 	if pending {
 		m.generations.deadline = 0
+		m.generations.changes++
 	}
 	return pending
 }

@@ -166,24 +166,33 @@ func (m *Mirror) insert(k *Key, tag uint8, id uint64, left, right uint32, now ui
 	h.slot = uint32(at)
 }
 
-// hold finds or makes the bucket of a packet's key in the table; h.profile is the packet's.
-func (m *Mirror) hold(p *packet, meter *Meter, position int, now uint64, generation uint32, h *held) {
-	t := &m.table
-	var k Key
-	meter.key(p, &k)
-	hash := t.seeds.hash(&k)
-	stage := &m.plan.Geometry.Stages[position]
-	left := stage.Base + hashLeft(hash, stage.Mask)
-	right := stage.Base + hashRight(hash, stage.Mask)
-	tag := hashTag(hash)
+// place is where the bucket of a packet's key is looked for.
+type place struct {
+	key         Key
+	left, right uint32 // its candidate sets
+	tag         uint8
+}
 
-	if i := t.sets[left].find(&k, tag); i >= 0 {
-		h.set, h.slot = left, uint32(i)
+// place sets pl to the place of a packet's key by one meter.
+func (m *Mirror) place(p *packet, meter *Meter, position int, pl *place) {
+	meter.key(p, &pl.key)
+	hash := m.table.seeds.hash(&pl.key)
+	stage := &m.plan.Geometry.Stages[position]
+	pl.left = stage.Base + hashLeft(hash, stage.Mask)
+	pl.right = stage.Base + hashRight(hash, stage.Mask)
+	pl.tag = hashTag(hash)
+}
+
+// hold finds or makes the bucket of a key in the table; h.profile is the packet's.
+func (m *Mirror) hold(pl *place, meter *Meter, now uint64, generation uint32, h *held) {
+	t := &m.table
+	if i := t.sets[pl.left].find(&pl.key, pl.tag); i >= 0 {
+		h.set, h.slot = pl.left, uint32(i)
 		return
 	}
-	if i := t.sets[right].find(&k, tag); i >= 0 {
-		h.set, h.slot = right, uint32(i)
+	if i := t.sets[pl.right].find(&pl.key, pl.tag); i >= 0 {
+		h.set, h.slot = pl.right, uint32(i)
 		return
 	}
-	m.insert(&k, tag, meter.ID[0], left, right, now, generation, h)
+	m.insert(&pl.key, pl.tag, meter.ID[0], pl.left, pl.right, now, generation, h)
 }

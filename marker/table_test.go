@@ -58,7 +58,9 @@ func crowd(m *Mirror, n int, a, b uint32) (keys []Key) {
 func offer(m *Mirror, k Key, now, bytes uint64, in Color) (color Color, slot *Slot, overflow bool) {
 	plan, _, generation := m.generations.inForce(now)
 	ch := chain{now: now, nanobytes: bytes * Nano, bytes: bytes, packets: 1, generation: generation, in: in}
-	m.meter(&plan.Classes[0], &packet{key: k, family: FamilyIPv4, profile: NoProfile}, &ch)
+	p := prepared{profile: NoProfile}
+	m.place(&packet{key: k, header: header{family: FamilyIPv4}}, &plan.Classes[0].Meters[0], 0, &p.places[0])
+	m.meter(&plan.Classes[0], &p, &ch)
 	counters := &m.stats.Classes[0]
 	counters.Packets[ch.color]++
 	counters.Bytes[ch.color] += bytes
