@@ -21,51 +21,55 @@ func growthPlan(flows uint32) (*marker.Plan, error) {
 	return planOf(marker.Params{Meter: marker.SRTCM, CIR: 12_500_000_000, CBS: 1 << 30, EBS: 1 << 20}, max(1<<21, 2*uint64(flows)))
 }
 
-// contender is one line of the picture: ns a packet at so many flows.
-type contender struct {
-	name string
-	ns   func(flows uint32) (figure, error)
+// point is what one line of the picture has at a number of flows: ns a packet.
+type point struct {
+	line string
+	ns   figure
 }
 
-var contenders = []contender{
-	{"tricolor, kernel program, over an empty one", func(flows uint32) (figure, error) {
-		plan, err := growthPlan(flows)
-		if err != nil {
-			return nil, err
-		}
-		over, _, err := kernel(plan, flows, rounds, 1_000_000)
-		return over, err
-	}},
-	{"tricolor, Go mirror", func(flows uint32) (figure, error) {
-		plan, err := growthPlan(flows)
-		if err != nil {
-			return nil, err
-		}
-		return mirror(plan, flows, rounds, 1_000_000)
-	}},
+// growthLines measure one or several lines of the picture at a number of flows each.
+var growthLines = []func(flows uint32) ([]point, error){kernelAt, mirrorAt, floodAt}
+
+func kernelAt(flows uint32) ([]point, error) {
+	plan, err := growthPlan(flows)
+	if err != nil {
+		return nil, err
+	}
+	over, _, err := kernel(plan, flows, rounds, 1_000_000)
+	return []point{{"tricolor, kernel program over an empty one", over}}, err
 }
 
+func mirrorAt(flows uint32) ([]point, error) {
+	plan, err := growthPlan(flows)
+	if err != nil {
+		return nil, err
+	}
+	f, err := mirror(plan, flows, rounds, 1_000_000)
+	return []point{{"tricolor, Go mirror", f}}, err
+}
+
+// flowGrowth draws what a packet costs against the number of flows.
 func flowGrowth(t *table) error {
 	p := picture{
-		title: "Cost of a packet by number of flows, at random", x: "flows", y: "ns a packet",
-		fromY: 10, toY: 5_000, // room for the legend
+		title: "Cost of a packet by number of flows, at random", x: "flows (the last points are 2M and 4M)", y: "ns a packet",
+		fromY: 20, toY: 5_000, // room for the legend
 	}
-	for _, c := range contenders {
-		line := curve{name: c.name}
+	for _, measure := range growthLines {
 		for _, flows := range growthFlows {
-			f, err := c.ns(flows)
+			points, err := measure(flows)
 			if errors.Is(err, errLeftOut) || errors.Is(err, loader.ErrPrivilege) {
-				fmt.Fprintf(os.Stderr, "bench: growth: %s: %v\n", c.name, err)
+				fmt.Fprintln(os.Stderr, "bench: growth:", err)
 				break
 			}
 			if err != nil {
-				return fmt.Errorf("%s, %d flows: %w", c.name, flows, err)
+				return fmt.Errorf("%d flows: %w", flows, err)
 			}
-			t.row(fmt.Sprintf("%s, %s flows", c.name, short(float64(flows))), f, "ns", "")
-			line.add(float64(flows), f.median())
-		}
-		if len(line.points) > 0 {
-			p.curves = append(p.curves, line)
+			for _, point := range points {
+				t.row(fmt.Sprintf("%s, flows: %s", point.line, short(float64(flows))), point.ns, "ns", "")
+				if ns := point.ns.median(); ns > 0 { // the axis is a logarithm's
+					p.curve(point.line).add(float64(flows), ns)
+				}
+			}
 		}
 	}
 	return p.save("docs/img/growth-flows.png")

@@ -26,7 +26,18 @@ func (c *curve) add(x, y float64) { c.points = append(c.points, plotter.XY{X: x,
 type picture struct {
 	title, x, y string  // y and x with their units
 	fromY, toY  float64 // what the y axis shows at least
-	curves      []curve
+	curves      []*curve
+}
+
+// curve is the picture's curve of that name, a new one where it has none.
+func (p *picture) curve(name string) *curve {
+	for _, c := range p.curves {
+		if c.name == name {
+			return c
+		}
+	}
+	p.curves = append(p.curves, &curve{name: name})
+	return p.curves[len(p.curves)-1]
 }
 
 // styles tell curves apart by colour (Okabe and Ito's palette, safe for the colour-blind), dashes and

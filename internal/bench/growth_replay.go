@@ -98,16 +98,26 @@ func readAll(name string) error {
 	}
 }
 
-// peak is the most memory that this process had during f, in bytes.
+// peak is the most memory that f had at any time on top of what the process had before it, in bytes.
 func peak(f func() error) (bytes float64, err error) {
 	debug.FreeOSMemory()
 	const forgetPeak = "5" // proc(5)
 	if err := os.WriteFile("/proc/self/clear_refs", []byte(forgetPeak), 0); err != nil {
 		return 0, err
 	}
+	before, err := highWater()
+	if err != nil {
+		return 0, err
+	}
 	if err := f(); err != nil {
 		return 0, err
 	}
+	after, err := highWater()
+	return after - before, err
+}
+
+// highWater is the most memory that this process had, in bytes.
+func highWater() (bytes float64, err error) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return 0, err
@@ -172,8 +182,8 @@ func replayGrowth(t *table) error {
 	if err != nil {
 		return err
 	}
-	replayed, read := curve{name: "replay: parser, buckets, meter, counters"}, curve{name: "only reading the file"}
-	memory, size := curve{name: "peak memory of the replay"}, curve{name: "the capture's size, to compare"}
+	timing := picture{title: "Replay of a capture (" + what + ", page cache)", x: "capture size, bytes", y: "seconds"}
+	flat := picture{title: "Memory that a replay takes (" + what + ")", x: "capture size, bytes", y: "bytes of memory"}
 	name := filepath.Join(dir, "looped.pcap")
 	for _, s := range replaySizes {
 		packets, err := loopCapture(name, from, s)
@@ -185,27 +195,16 @@ func replayGrowth(t *table) error {
 			return err
 		}
 		x := float64(s)
-		replayed.add(x, seconds.median())
-		read.add(x, reading.median())
-		memory.add(x, bytes.median())
-		size.add(x, x)
+		timing.curve("replay: parser, buckets, meter, counters").add(x, seconds.median())
+		timing.curve("only reading the file").add(x, reading.median())
+		flat.curve("peak memory of the replay").add(x, bytes.median())
+		flat.curve("the capture's size, to compare").add(x, x)
 		label := fmt.Sprintf("%s of %s bytes, %s packets", what, short(x), short(float64(packets)))
 		t.row(label, seconds.times(1e3), "ms", "")
 		t.row("  only reading", reading.times(1e3), "ms", "")
 		t.row("  peak memory", bytes.times(1e-6), "MB", "")
 	}
-	timing := picture{
-		title: "Replay of a capture (" + what + ", page cache)", x: "capture size, bytes", y: "seconds",
-		curves: []curve{replayed, read},
-	}
-	if err := timing.save("docs/img/growth-replay-time.png"); err != nil {
-		return err
-	}
-	flat := picture{
-		title: "Memory of a replay (" + what + ")", x: "capture size, bytes", y: "bytes of memory",
-		curves: []curve{memory, size},
-	}
-	return flat.save("docs/img/growth-replay-memory.png")
+	return errors.Join(timing.save("docs/img/growth-replay-time.png"), flat.save("docs/img/growth-replay-memory.png"))
 }
 
 // times is the figure in another unit.

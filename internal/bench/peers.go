@@ -14,8 +14,8 @@ import (
 
 // The peers are what else Linux has that polices each flow by itself, set up as their manuals do it.
 
-// peerFlows is how many flows the peers' tables hold: as many as in the largest flood, and room.
-const peerFlows = 1 << 18
+// peerFlows is how many flows the peers' tables hold: as many as in the flood, and room.
+func peerFlows(b bucketSize) uint64 { return max(1<<18, b.flows+b.flows/4) }
 
 // nftRules police with nftables at the device's ingress hook, with one limit for each flow or one for all.
 var nftRules = template.Must(template.New("nft").Parse(`
@@ -40,7 +40,7 @@ func nft(name string, perFlow bool) policer {
 	return policer{name, func(h *netlab.Host, b bucketSize) (func() error, error) {
 		var rules bytes.Buffer
 		err := nftRules.Execute(&rules, map[string]any{
-			"Device": h.Device, "PerFlow": perFlow, "Flows": peerFlows, "Rate": b.rate, "Burst": b.burst,
+			"Device": h.Device, "PerFlow": perFlow, "Flows": peerFlows(b), "Rate": b.rate, "Burst": b.burst,
 		})
 		if err != nil {
 			return nil, err
@@ -58,8 +58,8 @@ func xtHashlimit(iptables string) policer {
 			"--hashlimit-mode", "srcip,srcport",
 			"--hashlimit-above", strconv.FormatUint(b.rate, 10)+"b/s",
 			"--hashlimit-burst", strconv.FormatUint(b.burst, 10)+"b",
-			"--hashlimit-htable-size", strconv.Itoa(peerFlows/4),
-			"--hashlimit-htable-max", strconv.Itoa(peerFlows),
+			"--hashlimit-htable-size", strconv.FormatUint(peerFlows(b)/4, 10),
+			"--hashlimit-htable-max", strconv.FormatUint(peerFlows(b), 10),
 			"--hashlimit-htable-expire", "600000", // ms
 			"--jump", "DROP")
 	}}
