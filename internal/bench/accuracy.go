@@ -202,7 +202,7 @@ func accuracySection(t *table) error {
 	for _, peer := range accuracyPeers {
 		all, err := peer.rates(rates)
 		if err != nil {
-			notes = append(notes, fmt.Sprintf("%s is left out: %v", peer.needs, err))
+			notes = append(notes, fmt.Sprintf("%s: %v", peer.needs, err))
 			continue
 		}
 		for _, p := range all {
