@@ -172,7 +172,7 @@ function draw(panels) {
       time: false, distr: a.base ? 3 : 1, log: a.base || 10, auto: false, range: (u, min, max) => [min, max],
     });
     const ticks = a => ({
-      label: a.label, font, labelFont: font, labelSize: 20, ...(a.base == 2 ? { splits: powers } : {}), stroke: "#222", grid: { stroke: "#e4e4e4", width: 1 }, ticks: { stroke: "#999", width: 1 },
+      label: a.label, font, labelFont: font, labelSize: 20, ...(a.base == 2 ? { splits: powers, filter: (u, splits) => splits } : {}), stroke: "#222", grid: { stroke: "#e4e4e4", width: 1 }, ticks: { stroke: "#999", width: 1 },
       values: (u, splits) => splits.map(v => v == null ? "" : a.base ? format(a, v) : figures(v)),
     });
     // Of a base of 2 the powers are too many, and uPlot's first would be no power.
