@@ -106,6 +106,8 @@ func TestHostileFiles(t *testing.T) {
 		{"explain", f.capture, "--packet", "7", "-f", f.policy, "--then", "1=" + f.other}, {"explain", f.capture, "--packet", "7", "-f", f.faulty},
 		with("explain", f.capture, "--packet", "7", "-o", "json"), with("explain", f.trace, "--packet", "7"),
 		with("verify", f.capture), with("verify", f.missing, f.trace, f.dir), {"verify", f.capture, "-f", f.faulty},
+		{"compare", f.capture, "--rate", "1mbit", "--burst", "2kB", "--per", "flow"}, {"compare", f.missing, f.capture, f.trace, "--rate", "1mbit", "--burst", "2kB", "-o", "json"},
+		{"compare", hostile, "--audit"}, {"compare", "--scenario", hostile}, {"compare", "--scenario", "edge", "--rate", hostile}, {"compare", f.trace, "--rate", "1pps", "--burst", "2pkt", "--per", hostile},
 		with("attach", hostile), {"attach", "lo", "-f", f.faulty}, {"attach", "lo", "-f", f.missing}, with("attach", "lo", "--hook", hostile),
 		{"diff", hostile, "-f", f.policy}, {"diff", "lo", "-f", f.faulty},
 		{"apply", hostile, "-f", f.policy}, {"apply", "lo", "-f", f.faulty}, {"apply", "lo", "-f", f.policy, "--confirm", hostile},

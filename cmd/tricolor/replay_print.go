@@ -17,7 +17,11 @@ func (r *replayer) printPolicy() {
 
 // warnings says what of a file a person should know.
 func (r *replayer) warnings(result *pcaptest.Replay) []string {
-	lines := r.then.unused(len(result.Applied))
+	return append(r.then.unused(len(result.Applied)), clockWarnings(result)...)
+}
+
+// clockWarnings says what is odd about a file's time stamps.
+func clockWarnings(result *pcaptest.Replay) (lines []string) {
 	if result.Backward > 0 {
 		lines = append(lines, fmt.Sprintf("time steps backward at %s: nothing is earned until a bucket's time is reached again",
 			plural(uint64(result.Backward), "record", "records")))
