@@ -26,10 +26,10 @@ func hashHalf(word, s0, s1 uint64) uint64 {
 	return (s0 + uint64(uint32(word))) * (s1 + word>>32)
 }
 
-// hash is multilinear over the key's 32-bit halves with random seeds (Lemire and Kaser, "Strongly
-// universal string hashing is fast", 2014); then a xor-multiply finaliser, since without it
-// sequential addresses fall on a lattice.
-func (s *Seeds) hash(k *Key) uint64 {
+// Hash says where a key is looked for. It is multilinear over the key's 32-bit halves with random seeds
+// (Lemire and Kaser, "Strongly universal string hashing is fast", 2014); then a xor-multiply finaliser,
+// since without it sequential addresses fall on a lattice.
+func (s *Seeds) Hash(k *Key) uint64 {
 	h := s[0]
 	h += hashHalf(k[0], s[1], s[2])
 	h += hashHalf(k[1], s[3], s[4])

@@ -9,7 +9,7 @@ func TestHashHalves(t *testing.T) {
 	s := SeedsFrom(1)
 	const mask = 1<<10 - 1
 	for i := range uint64(1000) {
-		h := s.hash(&Key{i})
+		h := s.Hash(&Key{i})
 		if left, right := hashLeft(h, mask), hashRight(h, mask); left > mask/2 || right <= mask/2 {
 			t.Fatalf("candidates %d and %d of %d sets", left, right, mask+1)
 		}

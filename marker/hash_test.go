@@ -32,11 +32,11 @@ func TestHashByHand(t *testing.T) {
 		var s Seeds
 		k := Key{}
 		k[i] = 7<<32 | 3
-		if got := s.hash(&k); got != finish(21) {
+		if got := s.Hash(&k); got != finish(21) {
 			t.Errorf("word %d: %#x, not of 3 × 7", i, got)
 		}
 		s[0], s[1+2*i], s[2+2*i] = 1000, 10, 100
-		if got := s.hash(&k); got != finish(1000+13*107) {
+		if got := s.Hash(&k); got != finish(1000+13*107) {
 			t.Errorf("word %d with seeds: %#x, not of 1000 + (10 + 3) × (100 + 7)", i, got)
 		}
 	}
@@ -78,7 +78,7 @@ func TestHashAvalanche(t *testing.T) {
 			k := f.Key()
 			changed := k
 			changed[bit/64] ^= 1 << (bit % 64)
-			d := s.hash(&k) ^ s.hash(&changed)
+			d := s.Hash(&k) ^ s.Hash(&changed)
 			for ; d != 0; d &= d - 1 {
 				flips[bits.TrailingZeros64(d)]++
 			}
@@ -109,7 +109,7 @@ func TestHashChosenFlips(t *testing.T) {
 				changed[b/64] ^= 1 << (b % 64)
 				same := 0
 				for i := range tables {
-					h, g := tables[i].hash(&k), tables[i].hash(&changed)
+					h, g := tables[i].Hash(&k), tables[i].Hash(&changed)
 					if hashLeft(h, mask) == hashLeft(g, mask) && hashRight(h, mask) == hashRight(g, mask) {
 						same++
 					}

@@ -128,7 +128,7 @@ func (p *Plan) CheckSet(seeds *Seeds, sets []Set, i uint32, now uint64) error {
 			continue
 		}
 		fields := slot.Key.Fields()
-		hash := seeds.hash(&slot.Key)
+		hash := seeds.Hash(&slot.Key)
 		stage := p.Geometry.Stages[position]
 		left, right := stage.Base+hashLeft(hash, stage.Mask), stage.Base+hashRight(hash, stage.Mask)
 		if fields.Per() >= PerClass || fields.Position() != position || hashTag(hash) != tag || i != left && i != right {

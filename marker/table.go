@@ -176,7 +176,7 @@ type place struct {
 // place sets pl to the place of a packet's key by one meter.
 func (m *Mirror) place(p *packet, meter *Meter, position int, pl *place) {
 	meter.key(p, &pl.key)
-	hash := m.table.seeds.hash(&pl.key)
+	hash := m.table.seeds.Hash(&pl.key)
 	stage := &m.plan.Geometry.Stages[position]
 	pl.left = stage.Base + hashLeft(hash, stage.Mask)
 	pl.right = stage.Base + hashRight(hash, stage.Mask)

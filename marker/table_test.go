@@ -45,7 +45,7 @@ func crowd(m *Mirror, n int, a, b uint32) (keys []Key) {
 		binary.BigEndian.PutUint32(f.Src[:], i)
 		k := f.Key()
 		k[4] |= m.plan.Classes[0].Meters[0].ID[0]
-		h := m.table.seeds.hash(&k)
+		h := m.table.seeds.Hash(&k)
 		left, right := hashLeft(h, mask), hashRight(h, mask)
 		if left == a && right == b {
 			keys = append(keys, k)
