@@ -1,6 +1,9 @@
 package marker
 
-import "slices"
+import (
+	"math/bits"
+	"slices"
+)
 
 // Batch is packets that are policed one after the other, and what became of each. To use it, fill Frames and
 // Times, of the same length; Prepare; Decide. Its memory is kept for the next use.
@@ -54,8 +57,9 @@ func (m *Mirror) Decide(b *Batch) {
 	b.prepared = b.prepared[:0]
 }
 
-// touch reads a word of each cache line that deciding the packets will need. No read waits for the one before,
-// so the processor has many under way; decided one by one, each packet would wait for its own.
+// touch reads a word of each cache line that deciding the packets will need, and notes where their buckets seem
+// to be. No read waits for the one before, so the processor has many under way; decided one by one, each packet
+// would wait for its own.
 func (m *Mirror) touch(packets []prepared) {
 	sets, sum := m.table.sets, uint64(0)
 	for i := range packets {
@@ -63,6 +67,23 @@ func (m *Mirror) touch(packets []prepared) {
 		for j := range p.places[:p.keyed] {
 			pl := &p.places[j]
 			sum += uint64(sets[pl.left][0].Tags) + uint64(sets[pl.right][0].Tags)
+		}
+	}
+	for i := range packets {
+		p := &packets[i]
+		for j := range p.places[:p.keyed] {
+			pl := &p.places[j]
+			set, matches := pl.left, sets[pl.left].matches(pl.tag)
+			if matches == 0 {
+				set, matches = pl.right, sets[pl.right].matches(pl.tag)
+			}
+			if matches == 0 {
+				continue
+			}
+			at := uint32(bits.TrailingZeros32(matches)) / 8 % SetSlots
+			pl.hint = set*SetSlots + at
+			slot := &sets[set][at]
+			sum += slot.Key[0] + slot.Packets[0]
 		}
 	}
 	m.touched = sum // so that the reads are not left out
@@ -89,25 +110,20 @@ func (m *Mirror) decide(f *Frame, now uint64, p *prepared, out *Outcome) {
 	}
 	c := &plan.Classes[p.class]
 	counters := &m.stats.Classes[c.Stats]
-	ch := &m.chain
-	ch.begin(&p.cost, now, p.generation, p.arrival)
-	m.meter(c, p, ch)
-	counters.ClockBack += uint64(ch.clockBack)
-	if ch.overflow {
+	color := m.meter(c, p, now)
+	counters.ClockBack += uint64(m.chain.clockBack)
+	if m.chain.overflow {
 		counters.Overflow += uint64(p.cost.packets)
 	}
-	counters.Packets[ch.color] += uint64(p.cost.packets)
-	counters.Bytes[ch.color] += p.cost.bytes
-	*out = Outcome{
-		Kind:    Metered,
-		Dropped: act(f, &p.header, &c.Actions[ch.color]),
-		Arrival: p.arrival,
-		Color:   ch.color,
-		Class:   p.class,
-		Cost:    p.cost.cost,
-		Slots:   [MaxChain]uint32{NoSet, NoSet, NoSet},
-	}
-	for i := range c.Meters {
-		out.Slots[i] = ch.held[i].set*SetSlots + ch.held[i].slot
+	counters.Packets[color] += uint64(p.cost.packets)
+	counters.Bytes[color] += p.cost.bytes
+	out.Kind, out.Dropped = Metered, act(f, &p.header, &c.Actions[color])
+	out.Arrival, out.Color = p.arrival, color
+	out.Class, out.Cost = p.class, p.cost.cost
+	for i := range out.Slots {
+		out.Slots[i] = NoSet
+		if i < len(c.Meters) {
+			out.Slots[i] = m.chain.held[i].at
+		}
 	}
 }

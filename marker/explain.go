@@ -65,7 +65,6 @@ type Judgement struct {
 // watch looks at the chain of a packet that is explained.
 type watch struct {
 	packet    packet
-	in        Color // the packet's own
 	chain     []Judgement
 	forgotten map[*Slot]KeyFields
 }
@@ -139,13 +138,12 @@ func writable(f *Frame, p *packet) (tos uint8, checksum uint16) {
 }
 
 // found notes the buckets before they are brought to the packet's time.
-func (w *watch) found(m *Mirror, c *Class) {
-	w.in = m.chain.in
+func (w *watch) found(m *Mirror, c *Class, p *prepared) {
 	for i := range c.Meters {
 		h, meter := &m.chain.held[i], &c.Meters[i]
-		slot := &m.table.sets[h.set][h.slot]
+		slot := m.table.slot(h.at)
 		j := Judgement{
-			Meter: meter, FromLine: h.profile != meter.Profile, Slot: h.set*SetSlots + h.slot,
+			Meter: meter, FromLine: h.profile != meter.Profile, Slot: h.at,
 			Packets: slot.Packets, Before: slot.Bucket,
 		}
 		var key Key
@@ -165,21 +163,22 @@ func (w *watch) found(m *Mirror, c *Class) {
 		case j.First:
 			j.Found, j.Packets = FoundNew, [Colors]uint64{}
 		}
-		j.Settled = !j.First && (slot.Generation != m.chain.generation || slot.Profile != h.profile)
+		j.Settled = !j.First && (slot.Generation != p.generation || slot.Profile != h.profile)
 		w.chain = append(w.chain, j)
 	}
 }
 
-// judged notes what the meters made of it, before anything is spent.
-func (w *watch) judged(m *Mirror, c *Class) {
+// judged notes what the meters made of it.
+func (w *watch) judged(m *Mirror, c *Class, p *prepared, now uint64) {
 	ch := &m.chain
-	in := w.in
+	in := p.arrival
 	for i := range c.Meters {
-		j, slot := &w.chain[i], ch.slot[i]
+		j, slot := &w.chain[i], m.table.slot(ch.held[i].at)
 		j.Profile = *m.generations.profile(slot.Profile, slot.Generation)
 		j.AtNow = slot.Bucket
+		j.Profile.giveBack(&j.AtNow, p.cost.cost*Nano, ch.colors[i])
 		if j.First && (j.Found == FoundOverflow || j.Meter.Per >= PerClass) {
-			j.Before = slot.Bucket // it was made just now
+			j.Before = j.AtNow // it was made just now
 		}
 		j.Arrival, j.Color = in, ch.colors[i]
 		if i == 0 {
@@ -187,7 +186,7 @@ func (w *watch) judged(m *Mirror, c *Class) {
 		}
 		in = max(in, j.Color)
 		for want := range j.Short {
-			j.Short[want] = j.Profile.Short(j.AtNow, ch.now, ch.nanobytes, j.Arrival, Color(want))
+			j.Short[want] = j.Profile.Short(j.AtNow, now, p.cost.cost*Nano, j.Arrival, Color(want))
 		}
 	}
 }

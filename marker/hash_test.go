@@ -162,8 +162,8 @@ func TestHashShareInOverflow(t *testing.T) {
 					p, pl, h := packet{key: f.Key(), header: header{family: FamilyIPv4}}, place{}, held{}
 					meter := &m.plan.Classes[0].Meters[0]
 					m.place(&p, meter, 0, &pl)
-					m.hold(&pl, meter, 0, 0, &h)
-					m.table.sets[h.set][h.slot].Bucket.Tc = 0 // in use: not to be forgotten
+					m.find(&pl, meter, 0, 0, &h)
+					m.table.slot(h.at).Bucket.Tc = 0 // in use: not to be forgotten
 					m.stats.Classes[0].Overflow += uint64(map[bool]int{true: 1}[h.overflow])
 				}
 				share := float64(m.stats.Classes[0].Overflow) / float64(n)

@@ -83,6 +83,9 @@ func (p *Profile) Spend(b *Bucket, cost uint64, color Color) {
 	}
 }
 
+// giveBack takes back what Spend, or Judge, took.
+func (p *Profile) giveBack(b *Bucket, cost uint64, color Color) { p.Spend(b, -cost, color) }
+
 // Init fills a bucket that was never used, as of now (ns).
 func (p *Profile) Init(b *Bucket, now uint64) {
 	b.Last = now

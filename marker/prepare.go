@@ -10,7 +10,7 @@ type prepared struct {
 	arrival    Color
 	longChain  bool
 	keyed      uint8           // how many places there are
-	profile    uint32          // of the prefix set that classify found it in, or NoProfile
+	profile    uint32          // of its first meter, or in its place of the prefix that classify found it in
 	cost       cost            // unmatched: packets alone
 	places     [MaxChain]place // of the class's keyed meters, in chain order
 }
@@ -39,6 +39,9 @@ func (m *Mirror) prepare(f *Frame, now uint64, p *prepared) {
 	}
 	c := &plan.Classes[class]
 	p.class, p.kind, p.profile = uint16(class), Metered, headers.profile
+	if p.profile == NoProfile {
+		p.profile = c.Meters[0].Profile
+	}
 	p.cost = costOf(c, f, &headers)
 	p.arrival = Green
 	if parsed == parsedIP {

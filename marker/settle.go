@@ -138,7 +138,7 @@ func (m *Mirror) prepareOverflow(old, plan *Plan, generation uint32, now uint64)
 		}
 		was, is := &old.Profiles[i], &plan.Profiles[i]
 		if was.CBS != is.CBS || was.XBS != is.XBS {
-			m.table.reserved(was.Overflow, was, id, uint32(i), generation, now)
+			m.table.reserved(was.Overflow*SetSlots, was, id, uint32(i), generation, now)
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package marker
 
-import "unsafe"
+import (
+	"math/bits"
+	"unsafe"
+)
 
 // Slot is a bucket and, in slots 0 and 1, what its set needs. Its 128 bytes are those of the kernel's
 // map.
@@ -34,11 +37,19 @@ type table struct {
 	forgetting func(*Slot) // told of each bucket about to be forgotten; may be nil
 }
 
+// slot is the slot at set × SetSlots + slot.
+func (t *table) slot(at uint32) *Slot { return &t.sets[at/SetSlots][at%SetSlots] }
+
+// matches are the slots whose tag may be this one: bit 7 of each one's byte. The lowest surely is.
+func (s *Set) matches(tag uint8) uint32 {
+	differs := s[0].Tags ^ uint32(tag)*0x01010101
+	return (differs - 0x01010101) &^ differs & 0x80808080
+}
+
 // find returns the slot that holds the key, or -1.
 func (s *Set) find(k *Key, tag uint8) int {
-	tags := s[0].Tags
-	for i := range s {
-		if uint8(tags>>(8*i)) == tag && s[i].Key == *k {
+	for m := s.matches(tag); m != 0; m &= m - 1 {
+		if i := bits.TrailingZeros32(m) / 8; s.Tag(i) == tag && s[i].Key.is(k) {
 			return i
 		}
 	}
@@ -103,8 +114,8 @@ func (slot *Slot) init(k *Key, profile, generation uint32) {
 
 // reserved is the bucket of a reserved set. On its first use, or where it was another class's that is gone,
 // it is full as of now.
-func (t *table) reserved(set uint32, p *Profile, id uint64, profile, generation uint32, now uint64) {
-	slot := &t.sets[set][0]
+func (t *table) reserved(at uint32, p *Profile, id uint64, profile, generation uint32, now uint64) {
+	slot := t.slot(at)
 	if slot.Tags == 0 || slot.Key[4] != id {
 		slot.init(&Key{4: id}, profile, generation)
 		p.Init(&slot.Bucket, now)
@@ -114,9 +125,8 @@ func (t *table) reserved(set uint32, p *Profile, id uint64, profile, generation 
 
 // held is one meter's bucket of a packet.
 type held struct {
-	set      uint32
-	slot     uint32
-	profile  uint32
+	at       uint32 // set × SetSlots + slot
+	profile  uint32 // the packet's; the slot may have another until it is brought
 	overflow bool   // it is the overflow bucket: there is no room for the key
 	forgot   uint64 // overflow: when one of the key's candidates last forgot a bucket
 }
@@ -131,14 +141,14 @@ func (m *Mirror) insert(k *Key, tag uint8, id uint64, left, right uint32, now ui
 	forgot := max(*t.sets[left].forgot(), *t.sets[right].forgot())
 	room := m.room(&t.sets[left], now, generation)
 	rightRoom := m.room(&t.sets[right], now, generation)
-	h.set = left
+	set := left
 	if roomSize(rightRoom) > roomSize(room) {
 		room = rightRoom
-		h.set = right
+		set = right
 	}
 
 	if room == 0 {
-		h.set, h.slot, h.overflow, h.forgot = p.Overflow, 0, true, forgot
+		h.at, h.overflow, h.forgot = p.Overflow*SetSlots, true, forgot
 		return
 	}
 
@@ -152,7 +162,7 @@ func (m *Mirror) insert(k *Key, tag uint8, id uint64, left, right uint32, now ui
 	}
 	b.Last = max(b.Last, forgot)
 	at := roomSlot(room)
-	s := &t.sets[h.set]
+	s := &t.sets[set]
 	slot := &s[at]
 	if room&0x0f == 0 {
 		*s.forgot() = max(*s.forgot(), now, slot.Bucket.Last)
@@ -163,13 +173,14 @@ func (m *Mirror) insert(k *Key, tag uint8, id uint64, left, right uint32, now ui
 	slot.init(k, h.profile, generation)
 	slot.Bucket = b
 	s[0].Tags = s[0].Tags&^(0xff<<(8*at)) | uint32(tag)<<(8*at)
-	h.slot = uint32(at)
+	h.at = set*SetSlots + uint32(at)
 }
 
 // place is where the bucket of a packet's key is looked for.
 type place struct {
 	key         Key
 	left, right uint32 // its candidate sets
+	hint        uint32 // where it seems to be: set × SetSlots + slot; NoSet: nobody looked
 	tag         uint8
 }
 
@@ -181,17 +192,18 @@ func (m *Mirror) place(p *packet, meter *Meter, position int, pl *place) {
 	pl.left = stage.Base + hashLeft(hash, stage.Mask)
 	pl.right = stage.Base + hashRight(hash, stage.Mask)
 	pl.tag = hashTag(hash)
+	pl.hint = NoSet
 }
 
-// hold finds or makes the bucket of a key in the table; h.profile is the packet's.
-func (m *Mirror) hold(pl *place, meter *Meter, now uint64, generation uint32, h *held) {
+// find finds or makes the bucket of a key in the table; h.profile is the packet's.
+func (m *Mirror) find(pl *place, meter *Meter, now uint64, generation uint32, h *held) {
 	t := &m.table
 	if i := t.sets[pl.left].find(&pl.key, pl.tag); i >= 0 {
-		h.set, h.slot = pl.left, uint32(i)
+		h.at = pl.left*SetSlots + uint32(i)
 		return
 	}
 	if i := t.sets[pl.right].find(&pl.key, pl.tag); i >= 0 {
-		h.set, h.slot = pl.right, uint32(i)
+		h.at = pl.right*SetSlots + uint32(i)
 		return
 	}
 	m.insert(&pl.key, pl.tag, meter.ID[0], pl.left, pl.right, now, generation, h)

@@ -57,18 +57,17 @@ func crowd(m *Mirror, n int, a, b uint32) (keys []Key) {
 // offer meters a packet of this key, as Packet would. It returns where and how.
 func offer(m *Mirror, k Key, now, bytes uint64, in Color) (color Color, slot *Slot, overflow bool) {
 	plan, _, generation := m.generations.inForce(now)
-	ch := chain{now: now, nanobytes: bytes * Nano, bytes: bytes, packets: 1, generation: generation, in: in}
-	p := prepared{profile: NoProfile}
+	p := prepared{generation: generation, arrival: in, profile: plan.Classes[0].Meters[0].Profile, cost: cost{bytes, bytes, 1}}
 	m.place(&packet{key: k, header: header{family: FamilyIPv4}}, &plan.Classes[0].Meters[0], 0, &p.places[0])
-	m.meter(&plan.Classes[0], &p, &ch)
-	counters := &m.stats.Classes[0]
-	counters.Packets[ch.color]++
-	counters.Bytes[ch.color] += bytes
+	color = m.meter(&plan.Classes[0], &p, now)
+	counters, ch := &m.stats.Classes[0], &m.chain
+	counters.Packets[color]++
+	counters.Bytes[color] += bytes
 	counters.ClockBack += uint64(ch.clockBack)
 	if ch.overflow {
 		counters.Overflow++
 	}
-	return ch.color, ch.slot[0], ch.overflow
+	return color, m.table.slot(ch.held[0].at), ch.overflow
 }
 
 // holds reports where a key has a bucket: how many, and in which slot.
