@@ -52,7 +52,7 @@ func NewMirror(plan *Plan, seeds Seeds) (*Mirror, error) {
 	}
 	m := &Mirror{
 		plan:  plan,
-		table: table{sets: make([]Set, plan.Geometry.Sets), seeds: seeds},
+		table: table{sets: newSets(plan.Geometry.Sets), seeds: seeds},
 		stats: Stats{Classes: make([]ClassStats, MaxStats)},
 	}
 	parity := plan.Generation & 1
