@@ -19,14 +19,22 @@ type Row struct {
 
 // Comparison runs arrivals through all six contracts, each key on its own. Not safe for concurrent use.
 type Comparison struct {
-	// Admitted is told of each admission, if not nil, and when it goes on (ns, rounded up).
-	Admitted func(k Kind, leaves, cost uint64)
+	// Admitted is told of each admission, if not nil.
+	Admitted func(Admission)
 
 	terms          *terms
 	span           wide // Window as work
 	keys           map[marker.Key]*key
 	packets, units uint64 // that arrived
 	totals         [Kinds]total
+}
+
+// Admission is an arrival that a contract let through.
+type Admission struct {
+	Contract Kind
+	Leaves   uint64 // ns, rounded up: when it goes on
+	Cost     uint64 // units
+	Held     uint64 // units, rounded up: what a bucket at the rate has to hold for all that went on; over Burst: B + rT was exceeded
 }
 
 // key is one key's state under all contracts.
@@ -81,7 +89,7 @@ func (c *Comparison) Arrive(id marker.Key, a Arrival) {
 		t.most = max(t.most, inWindow)
 		t.waited = t.waited.max(v.leaves.minus(c.terms.work(now)))
 		if c.Admitted != nil {
-			c.Admitted(kind, v.leaves.over(c.terms.Rate), a.Cost)
+			c.Admitted(Admission{kind, v.leaves.over(c.terms.Rate), a.Cost, level.over(marker.Nano)})
 		}
 	}
 }

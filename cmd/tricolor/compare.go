@@ -11,6 +11,7 @@ import (
 
 	"github.com/tricolor-policer/tricolor/contract"
 	"github.com/tricolor-policer/tricolor/internal/units"
+	"github.com/tricolor-policer/tricolor/marker"
 )
 
 func newCompare() *cobra.Command {
@@ -36,6 +37,7 @@ they are of 5pps, 8pkt, 6s and 18pkt. It needs no privilege.
 
 With --audit the algorithms themselves are checked: 324 cases, 8 checks each.`,
 		Example: `  tricolor compare --scenario edge
+  tricolor compare --scenario edge --plot edge.svg
   tricolor compare --scenario herd --rate 10mbit --burst 96KiB --window 1s --queue 192KiB
   tricolor compare video.pcap --rate 10mbit --burst 96KiB --window 1s --per src
   tricolor compare video.pcap --rate 100pps --burst 20pkt -o json
@@ -52,6 +54,7 @@ With --audit the algorithms themselves are checked: 324 cases, 8 checks each.`,
 	flags.StringVar(&c.per, "per", "whole", "`KEY`, who shares a contract: whole, flow, src, dst, src/24,56, dst/24,56, vlan or dscp")
 	flags.StringVar(&c.flows, "flows", "", "tell `N` keys of captures apart, rounded up to a power of two (default 1M)")
 	flags.BoolVar(&c.audit, "audit", false, "check the algorithms in 324 cases; exit with 0 only if all checks pass")
+	c.plot = addPlot(cmd, "what each contract let through over time, beside B + rT")
 	c.output = addOutput(cmd, "table", "json")
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
 		c.stdout, c.stderr, c.changed = cmd.OutOrStdout(), cmd.ErrOrStderr(), cmd.Flags().Changed
@@ -74,6 +77,7 @@ type comparer struct {
 	window             time.Duration
 	per, flows         string
 	audit              bool
+	plot               *plotFlag
 	output             *choice
 	stdout, stderr     io.Writer
 	changed            func(flag string) bool
@@ -88,6 +92,7 @@ type compared struct {
 	first, last uint64
 	*contract.Comparison
 	remarks []string
+	curves  *compareCurves // where a plot is asked for
 }
 
 func (c *comparer) run(ctx context.Context, files []string) error {
@@ -106,6 +111,9 @@ func (c *comparer) run(ctx context.Context, files []string) error {
 		if err != nil {
 			return err
 		}
+		if err := c.savePlot(run); err != nil {
+			return err
+		}
 		return c.report([]*compared{run})
 	}
 	var runs []*compared
@@ -118,7 +126,11 @@ func (c *comparer) run(ctx context.Context, files []string) error {
 		if run == nil {
 			run = &compared{file: file}
 		}
-		run.err = err
+		if run.err = err; err == nil {
+			if err := c.savePlot(run); err != nil {
+				return err
+			}
+		}
 		runs = append(runs, run)
 	}
 	if err := c.report(runs); err != nil {
@@ -147,8 +159,12 @@ func (c *comparer) check(files []string) error {
 		return usage("--scenario %s has one key: leave out --per and --flows", scenario)
 	case scenario == "" && (c.rate == "" || c.burst == ""):
 		return usage("say what is promised: --rate and --burst, as in --rate 10mbit --burst 96KiB, or --rate 100pps --burst 20pkt")
+	case c.plot.given() && len(files) > 1:
+		return usage("--plot takes one FILE, and %d are given: compare them one by one", len(files))
+	case c.plot.given() && c.per != "whole":
+		return usage("--plot draws one key: leave out --per %s, or leave out --plot", c.per)
 	}
-	return nil
+	return c.plot.check()
 }
 
 // report prints all inputs.
@@ -166,6 +182,25 @@ func (c *comparer) report(runs []*compared) error {
 		}
 	}
 	return nil
+}
+
+// begin makes an input's comparison, and its curves where they are to be drawn.
+func (c *comparer) begin(run *compared) (err error) {
+	if run.Comparison, err = contract.New(c.terms.Params); err != nil {
+		return err
+	}
+	if c.plot.given() {
+		run.curves = &compareCurves{}
+		run.Admitted = run.curves.admit
+	}
+	return nil
+}
+
+func (run *compared) arrive(key marker.Key, a contract.Arrival) {
+	if run.curves != nil {
+		run.curves.arrive(a)
+	}
+	run.Arrive(key, a)
 }
 
 // scenarioPacket is what a packet of a scenario costs where bytes are counted.
@@ -186,12 +221,12 @@ func (c *comparer) runScenario() (*compared, error) {
 			return nil, &usageError{err}
 		}
 		run.remarks = []string{s.Why}
-		if run.Comparison, err = contract.New(c.terms.Params); err != nil {
+		if err := c.begin(run); err != nil {
 			return nil, err
 		}
 		run.first, run.last = arrivals[0].Time, arrivals[len(arrivals)-1].Time
 		for _, a := range arrivals {
-			run.Arrive(oneKey, a)
+			run.arrive(oneKey, a)
 		}
 	}
 	return run, nil

@@ -13,7 +13,7 @@ func (c *comparer) runAudit(files []string) error {
 	if len(files) > 0 {
 		return usage("--audit makes its own arrivals: leave out %s", files[0])
 	}
-	for _, flag := range []string{"scenario", "rate", "burst", "window", "queue", "per", "flows"} {
+	for _, flag := range []string{"scenario", "rate", "burst", "window", "queue", "per", "flows", "plot"} {
 		if c.changed(flag) {
 			return usage("--audit has its own cases: leave out --%s", flag)
 		}

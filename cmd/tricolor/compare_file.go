@@ -34,8 +34,8 @@ func (c *comparer) runFile(ctx context.Context, file string) (*compared, error) 
 		}
 		replay = pcaptest.ReplayTrace
 	}
-	comparison, err := contract.New(c.terms.Params)
-	if err != nil {
+	run := &compared{file: file}
+	if err := c.begin(run); err != nil {
 		return nil, err
 	}
 	bar := newProgress(c.stderr, file)
@@ -49,7 +49,7 @@ func (c *comparer) runFile(ctx context.Context, file string) (*compared, error) 
 			if c.terms.packets {
 				cost = 1 // of a trace: a row
 			}
-			comparison.Arrive(s.Bucket.Key, contract.Arrival{Time: s.Packet.Time, Cost: cost})
+			run.arrive(s.Bucket.Key, contract.Arrival{Time: s.Packet.Time, Cost: cost})
 			return nil
 		},
 	})
@@ -64,9 +64,8 @@ func (c *comparer) runFile(ctx context.Context, file string) (*compared, error) 
 		warn(c.stderr, "%s: %s shared a key with others, since there are more keys than were told apart: say --flows, twice as many as there are keys",
 			printable(file), plural(n, "packet", "packets"))
 	}
-	return &compared{
-		file: file, first: result.First, last: result.Last, Comparison: comparison, remarks: remarks(plan, &result.Stats),
-	}, err
+	run.first, run.last, run.remarks = result.First, result.Last, remarks(plan, &result.Stats)
+	return run, err
 }
 
 // plan is the policer's own: a token meter of the same rate and burst.

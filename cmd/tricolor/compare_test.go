@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tricolor-policer/tricolor/contract"
+	"github.com/tricolor-policer/tricolor/internal/plot"
 	"github.com/tricolor-policer/tricolor/internal/testutils"
 	"github.com/tricolor-policer/tricolor/marker"
 	"github.com/tricolor-policer/tricolor/pcaptest"
@@ -33,7 +34,7 @@ func TestCompareTokenIsReplay(t *testing.T) {
 	for _, file := range append(files, shared...) {
 		for _, words := range [][3]string{{"256kbit", "3kB", "whole"}, {"64kbit", "1500B", "flow"}, {"10pps", "4pkt", "src/24,56"}} {
 			c := &comparer{
-				scenario: &choice{}, rate: words[0], burst: words[1], per: words[2], window: 1e9, flows: "64k",
+				scenario: &choice{}, rate: words[0], burst: words[1], per: words[2], window: 1e9, flows: "64k", plot: &plotFlag{},
 				stdout: io.Discard, stderr: io.Discard,
 			}
 			if c.terms, err = c.readTerms(); err != nil {
@@ -123,5 +124,79 @@ func TestNanoUnits(t *testing.T) {
 		if got := nanoUnits(big.NewInt(nano)); got != want {
 			t.Errorf("%d: %q, want %q", nano, got, want)
 		}
+	}
+}
+
+// However many values a curve is given, its points are few, in order, and the peak and the last sum are there.
+func TestCompareCurve(t *testing.T) {
+	c := curve{most: 64}
+	const n, peak = 100_000, 77_777
+	for i := range uint64(n) {
+		value := i % 10
+		if i == peak {
+			value = 1000
+		}
+		c.add(float64(i), value)
+		c.sum++
+	}
+	if len(c.points) > 64 || len(c.points) < 32 {
+		t.Fatalf("%d points", len(c.points))
+	}
+	found := false
+	for i, p := range c.points {
+		found = found || p == plot.Point{X: peak, Y: 1000}
+		if i > 0 && p.X <= c.points[i-1].X {
+			t.Errorf("point %d is at %v, the one before at %v", i, p.X, c.points[i-1].X)
+		}
+	}
+	if !found {
+		t.Error("the peak is lost")
+	}
+	if all := c.until(2 * n); all[0] != (plot.Point{}) || all[len(all)-1] != (plot.Point{X: 2 * n, Y: n}) {
+		t.Errorf("from %v to %v", all[0], all[len(all)-1])
+	}
+}
+
+// The figure says what the table says: each contract's last sum, and its greatest held over B.
+func TestCompareFigure(t *testing.T) {
+	c := &comparer{scenario: &choice{word: "edge"}, per: "whole", window: 6e9, plot: &plotFlag{"edge.svg"}}
+	var err error
+	if c.terms, err = c.readTerms(); err != nil {
+		t.Fatal(err)
+	}
+	run, err := c.runScenario()
+	if err != nil {
+		t.Fatal(err)
+	}
+	panels := run.curves.figure("edge", c.terms).Panels
+	find := func(panel int, name string) (points []plot.Point) {
+		for _, s := range panels[panel].Series {
+			if s.Name == name {
+				points = s.Points
+			}
+		}
+		if len(points) == 0 {
+			t.Fatalf("panel %d has no %s", panel, name)
+		}
+		return points
+	}
+	for _, row := range run.Rows() {
+		sums := find(0, row.Contract.String())
+		if last := sums[len(sums)-1].Y; last != float64(row.Packets) {
+			t.Errorf("%v: the last sum is %v, the table has %d", row.Contract, last, row.Packets)
+		}
+		most := 0.0
+		for _, p := range find(1, row.Contract.String()) {
+			most = max(most, p.Y)
+		}
+		if over := new(big.Int).Add(row.Excess, big.NewInt(int64(c.terms.Burst)*marker.Nano)); row.Excess.Sign() > 0 && most != float64((over.Int64()+marker.Nano-1)/marker.Nano) {
+			t.Errorf("%v: holds %v at most, the table has %v over B", row.Contract, most, row.Excess)
+		}
+		if row.Excess.Sign() == 0 && most > float64(c.terms.Burst) {
+			t.Errorf("%v: holds %v, and is not over B", row.Contract, most)
+		}
+	}
+	if arrived := find(0, "arrived"); arrived[len(arrived)-1].Y != 40 {
+		t.Errorf("%v arrived", arrived[len(arrived)-1])
 	}
 }
