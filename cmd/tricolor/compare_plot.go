@@ -12,6 +12,7 @@ import (
 // had to hold for it.
 type compareCurves struct {
 	first   uint64 // ns: where time begins
+	last    uint64 // ns: the latest arrival
 	began   bool
 	arrived curve
 	curves  [contract.Kinds]curve
@@ -23,8 +24,9 @@ func (c *compareCurves) arrive(a contract.Arrival) {
 	if !c.began {
 		c.first, c.began = a.Time, true
 	}
+	c.last = max(c.last, a.Time) // a clock that steps back stands still
 	c.arrived.sum += a.Cost
-	c.arrived.add(c.seconds(a.Time), c.arrived.sum)
+	c.arrived.add(c.seconds(c.last), c.arrived.sum)
 }
 
 // admit notes what a contract lets go on.
@@ -38,10 +40,8 @@ func (c *compareCurves) admit(a contract.Admission) {
 	held.add(x, a.Held)
 }
 
-// seconds are a time as it is drawn; one before the first counts as that.
-func (c *compareCurves) seconds(ns uint64) float64 {
-	return float64(ns-min(ns, c.first)) / marker.Nano
-}
+// seconds are a time as it is drawn.
+func (c *compareCurves) seconds(ns uint64) float64 { return float64(ns-c.first) / marker.Nano }
 
 // savePlot draws an input where it is asked for.
 func (c *comparer) savePlot(run *compared) error {
