@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -38,19 +39,16 @@ func (p *plotFlag) save(f *plot.Figure, inputs ...string) error {
 	if err != nil {
 		return usage("--plot %w", err)
 	}
-	var out *outFile
-	for i, input := range append(inputs, "") {
-		made, err := createOut("plot", p.path, input)
-		if err != nil {
-			return err
-		}
-		if i < len(inputs) {
-			if err := made.discard(); err != nil {
-				return err
+	if info, err := os.Stat(p.path); err == nil {
+		for _, input := range inputs {
+			if in, err := os.Stat(input); err == nil && os.SameFile(in, info) {
+				return usage("--plot %s: is a file that is read: name another", p.path)
 			}
-			continue
 		}
-		out = made
+	}
+	out, err := createOut("plot", p.path, "")
+	if err != nil {
+		return err
 	}
 	if err := f.Write(out, format); err != nil {
 		_ = out.discard()

@@ -29,12 +29,14 @@ not. Each is a run of its own. It needs no privilege.
   tricolor replay video.pcap -f policy.yaml --then +12.5s=new.yaml
   tricolor replay video.pcap --meter srtcm --cir 10mbit --cbs 96KiB --ebs 192KiB --yellow dscp=af12
   tricolor replay video.pcap --meter trtcm --cir 5mbit --cbs 64KiB --pir 10mbit --pbs 128KiB --packets rows.csv
-  tricolor replay video.pcap --meter token --cir 8mbit --cbs 20ms --per src --write marked.pcap`,
+  tricolor replay video.pcap --meter token --cir 8mbit --cbs 20ms --per src --write marked.pcap
+  tricolor replay video.pcap --meter token --cir 8mbit --cbs 20ms --plot video.html`,
 		Args: needFiles,
 	}
 	r := &replayer{flags: addPolicy(cmd.Flags(), defaultSeed, "seed of the table's hash")}
 	addThen(cmd.Flags(), &r.then)
 	r.output = addOutput(cmd, "table", "json")
+	r.plot = addPlot(cmd, "rate by colour, one bucket's tokens and its envelope")
 	r.top = 10
 	cmd.Flags().Var(&r.top, "top", "how many flows to print, busiest first")
 	cmd.Flags().StringVar(&r.write, "write", "", "write what would come out to this pcap `FILE`")
@@ -51,6 +53,7 @@ type replayer struct {
 	flags          *policyFlags
 	then           thens
 	output         *choice
+	plot           *plotFlag
 	top            plain
 	write, packets string
 	stdout, stderr io.Writer
@@ -58,6 +61,9 @@ type replayer struct {
 }
 
 func (r *replayer) run(ctx context.Context, files []string) error {
+	if err := r.plot.check(); err != nil {
+		return err
+	}
 	p, plan, err := r.flags.compile()
 	if err != nil {
 		return err
@@ -67,13 +73,16 @@ func (r *replayer) run(ctx context.Context, files []string) error {
 	if err := r.then.compile(r.flags, plan, r.stderr); err != nil {
 		return err
 	}
-	for flag, path := range map[string]string{"write": r.write, "packets": r.packets} {
+	for flag, path := range map[string]string{"write": r.write, "packets": r.packets, "plot": r.plot.path} {
 		if path != "" && len(files) > 1 {
 			return usage("--%s takes one FILE, and %d are given: replay them one by one", flag, len(files))
 		}
 	}
 	if r.write != "" && r.write == r.packets {
 		return usage("--write and --packets name the same file %s: name two", r.write)
+	}
+	if r.plot.given() && (r.plot.path == r.write || r.plot.path == r.packets) {
+		return usage("--plot and --write or --packets name the same file %s: name two", r.plot.path)
 	}
 	asJSON := r.output.word == "json"
 	report := replayReport{Policy: policy.Describe(plan), Seed: uint64(*r.flags.seed), Files: []replayFile{}}
@@ -170,7 +179,10 @@ func (r *replayer) file(ctx context.Context, file string) (result *pcaptest.Repl
 	if err != nil && (result == nil || ctx.Err() != nil) {
 		return nil, err
 	}
-	return result, errors.Join(err, outs.commit(file))
+	if err = errors.Join(err, outs.commit(file)); r.plot.given() {
+		err = errors.Join(err, r.draw(ctx, file, replay, options, result))
+	}
+	return result, err
 }
 
 // outputs are the files that are written during a replay.
