@@ -105,66 +105,145 @@ func ReplayCapture(ctx context.Context, file string, o ReplayOptions) (*Replay, 
 	if err != nil {
 		return nil, err
 	}
-	result := &Replay{File: file}
-	flows := newFlows(m)
+	run := &replaying{Replay: &Replay{File: file}, reader: r, mirror: m, flows: newFlows(m), options: o}
+	if o.Each != nil {
+		err = run.steps(ctx)
+	} else {
+		err = run.loads(ctx)
+	}
+	if err == nil || run.cut {
+		run.Stats = *m.Stats()
+		run.Flows, run.Forgotten = run.flows.list(&run.Stages), run.flows.forgotten
+		if o.Progress != nil {
+			o.Progress(r.Size())
+		}
+	}
+	return run.Replay, err
+}
+
+// replaying is a replay that is under way.
+type replaying struct {
+	*Replay
+	reader  *capture.Reader
+	mirror  *marker.Mirror
+	flows   *flows
+	options ReplayOptions
+	cut     bool // it was the capture that ended it before its end
+}
+
+// steps replays packet by packet, and has Each told of each.
+func (r *replaying) steps(ctx context.Context) error {
 	var (
 		p    capture.Packet
 		step Step
 		data []byte
-		cut  error
-		then = o.Then
+		then = r.options.Then
 	)
 	for {
-		if err := r.Next(&p); errors.Is(err, io.EOF) {
-			break
+		if err := r.reader.Next(&p); errors.Is(err, io.EOF) {
+			return nil
 		} else if err != nil {
-			cut = err
-			break
+			r.cut = true
+			return err
 		}
-		result.stamp(p.Time)
+		r.stamp(p.Time)
 		var changes []Change
-		for changes, then = due(then, p.Time); len(changes) > 0; changes = changes[1:] {
-			if err := result.apply(m, changes[0], p.Number); err != nil {
-				return result, err
-			}
+		changes, then = due(then, p.Time)
+		if err := r.changes(changes, p.Number); err != nil {
+			return err
 		}
 		f := frameOf(&p, len(p.Data))
-		if o.Each != nil {
-			// The mirror marks in place; the packet stays as it was captured.
-			step = Step{Packet: &p, Frame: &f, Seen: marker.See(&f), Plan: m.Plan()}
-			data = append(data[:0], f.Data...)
-			f.Data = data
+		// The mirror marks in place; the packet stays as it was captured.
+		step = Step{Packet: &p, Frame: &f, Seen: marker.See(&f), Plan: r.mirror.Plan()}
+		data = append(data[:0], f.Data...)
+		f.Data = data
+		step.Outcome = r.packet(&f, p.Number, p.Time, &step.Buckets)
+		step.Bucket = step.Buckets[0]
+		if err := r.options.Each(&step); err != nil {
+			return err
 		}
-		out := m.Packet(&f, p.Time)
-		for i, slot := range out.Slots {
-			if slot == marker.NoSet {
-				break // a chain has no gaps
-			}
-			bucket := &m.Sets()[slot/marker.SetSlots][slot%marker.SetSlots]
-			step.Buckets[i] = bucket
-			result.behind(p.Number, p.Time, bucket.Bucket.Last)
-		}
-		if o.Each != nil {
-			step.Outcome, step.Bucket = out, step.Buckets[0]
-			if err := o.Each(&step); err != nil {
-				return result, err
-			}
-		}
-		if result.Records%progressEvery == 0 {
-			if err := ctx.Err(); err != nil {
-				return result, err
-			}
-			if o.Progress != nil {
-				o.Progress(r.Offset())
+		if r.Records%progressEvery == 0 {
+			if err := r.progress(ctx, r.reader.Offset()); err != nil {
+				return err
 			}
 		}
 	}
-	result.Stats = *m.Stats()
-	result.Flows, result.Forgotten = flows.list(&result.Stages), flows.forgotten
-	if o.Progress != nil {
-		o.Progress(r.Size())
+}
+
+// loads replays what is read ahead.
+func (r *replaying) loads(ctx context.Context) error {
+	ahead := readAhead(r.reader, r.mirror, r.options.Then)
+	defer ahead.close()
+	for l := range ahead.ready {
+		r.load(l)
+		if err := r.changes(l.changes, l.before); err != nil {
+			r.stamp(l.changes[0].At)
+			return err
+		}
+		if err := r.progress(ctx, l.offset); err != nil {
+			return err
+		}
+		ahead.back(l)
 	}
-	return result, cut
+	r.cut = ahead.end != nil
+	return ahead.end
+}
+
+// load replays a load's packets: at once, unless one of them may be behind, which is seen only right after it.
+func (r *replaying) load(l *load) {
+	suspect := false
+	for _, now := range l.Times {
+		r.stamp(now)
+		suspect = suspect || r.Last-now > behindBound // no bucket is ahead of the latest stamp
+	}
+	if !suspect || r.Behind != nil {
+		r.mirror.Decide(&l.Batch)
+		for i := range l.Outcomes {
+			r.flows.touch(&l.Outcomes[i])
+		}
+		return
+	}
+	var buckets [marker.MaxChain]*marker.Slot
+	l.Outcomes = l.Outcomes[:0]
+	for i := range l.Frames {
+		l.Outcomes = append(l.Outcomes, r.packet(&l.Frames[i], l.first+int64(i), l.Times[i], &buckets))
+	}
+}
+
+// packet polices one packet, notes if it is behind, and sets buckets to those of its chain.
+func (r *replaying) packet(f *marker.Frame, number int64, now uint64, buckets *[marker.MaxChain]*marker.Slot) marker.Outcome {
+	out := r.mirror.Packet(f, now)
+	r.flows.touch(&out)
+	for i, slot := range out.Slots {
+		if slot == marker.NoSet {
+			break // a chain has no gaps
+		}
+		bucket := &r.mirror.Sets()[slot/marker.SetSlots][slot%marker.SetSlots]
+		buckets[i] = bucket
+		r.behind(number, now, bucket.Bucket.Last)
+	}
+	return out
+}
+
+// changes has changes of policy take place before a packet.
+func (r *replaying) changes(changes []Change, packet int64) error {
+	for _, c := range changes {
+		if err := r.apply(r.mirror, c, packet); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// progress tells how far the file was read, and returns the context's error.
+func (r *replaying) progress(ctx context.Context, offset int64) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if r.options.Progress != nil {
+		r.options.Progress(offset)
+	}
+	return nil
 }
 
 // ReplayTrace runs a CSV trace through one bucket of the plan's first meter.

@@ -4,8 +4,8 @@
 // Read are pcap (micro- and nanosecond, either byte order) and pcapng (either
 // byte order, many sections and interfaces, also mixed), each either gzipped
 // or not, told apart by their first bytes and never by their names. Input is
-// taken to be hostile: memory is bounded by one window of 1 MiB whatever a
-// length field claims, and a file cut anywhere gives every whole record before
+// taken to be hostile: memory is bounded by one window of at most 1 MiB whatever
+// a length field claims, and a file cut anywhere gives every whole record before
 // the cut, then a CutError.
 //
 // The two formats are read by this package's own code, not by gopacket's

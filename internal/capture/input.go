@@ -74,13 +74,13 @@ func newInput(name string, r io.ReaderAt, size int64) (*input, error) {
 		close:   func() error { return nil },
 	}
 	// One byte more than a small file has, so that its end is read as such.
-	in.window = window{src: in.section, buf: make([]byte, min(windowSize, size+1))}
+	in.window = window{src: in.section, buf: make([]byte, min(readSize, size+1)), most: int(min(windowSize, size+1))}
 	var magic [3]byte
 	if n, _ := r.ReadAt(magic[:], 0); n < len(magic) || !bytes.Equal(magic[:], []byte{0x1f, 0x8b, 8}) {
 		return in, nil
 	}
 	in.gzipped = true
-	in.buf = make([]byte, windowSize)
+	in.buf, in.most = make([]byte, readSize), windowSize
 	unzip, err := gzip.NewReader(bufio.NewReaderSize(in.section, 64<<10))
 	if err != nil {
 		in.err = err

@@ -15,7 +15,7 @@ const maxCaptured = 262144
 type Packet struct {
 	Number int64    // from 1, in the file
 	Time   uint64   // nanoseconds since 1970; clamped to what 64 bits hold
-	Data   []byte   // captured bytes, valid until the next call of Next
+	Data   []byte   // captured bytes, valid until the next call of Next (but see OnTurn)
 	Length int      // true length on the wire in bytes; where fewer than captured, what was captured
 	Link   LinkType // what Data begins with
 }
@@ -90,6 +90,13 @@ func (r *Reader) note(l LinkType) {
 		r.links = append(r.links, l)
 	}
 }
+
+// OnTurn has turn called each time that the reader goes on to other bytes of the
+// file. It returns the memory they are read into: at least so many bytes, which
+// are 1 MiB at most and only differ where a record is large. Every packet's Data
+// read before then stays valid until turn has returned the same memory again;
+// without OnTurn, until the next call of Next.
+func (r *Reader) OnTurn(turn func(least int) []byte) { r.in.turn = turn }
 
 // Links is the link types met so far, in that order: a pcap's own from the
 // start; a pcapng's as its packets come.

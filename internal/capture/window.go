@@ -2,18 +2,26 @@ package capture
 
 import "io"
 
-// windowSize bounds the memory of a reader, and is the largest pcapng block
-// that is looked into.
-const windowSize = 1 << 20
+const (
+	// windowSize bounds the memory of a reader, and is the largest pcapng block
+	// that is looked into.
+	windowSize = 1 << 20
+
+	// readSize is what is read at a time, as long as no record needs more: it
+	// stays in a processor's nearest caches.
+	readSize = 64 << 10
+)
 
 // window is a reader seen through a buffer: what is peeked at stays in place
 // until the next call that needs more bytes, so that records are not copied.
 type window struct {
 	src        io.Reader
 	buf        []byte
-	start, end int   // buf[start:end] is read and not yet taken
-	taken      int64 // bytes before buf[start]
-	err        error // why nothing can be read after buf[end]
+	most       int                    // bytes that buf may grow to
+	turn       func(least int) []byte // where set: what to read into next, instead of buf
+	start, end int                    // buf[start:end] is read and not yet taken
+	taken      int64                  // bytes before buf[start]
+	err        error                  // why nothing can be read after buf[end]
 }
 
 // buffered is how many bytes are read and not yet taken.
@@ -33,9 +41,20 @@ func (w *window) take(n int) {
 
 // fill reads until n bytes are there, or no more come.
 func (w *window) fill(n int) bool {
-	copy(w.buf, w.buf[w.start:w.end])
-	w.end -= w.start
-	w.start = 0
+	if w.err != nil {
+		return false
+	}
+	least, to := min(readSize, w.most), w.buf
+	if n > least {
+		least = w.most
+	}
+	if w.turn != nil {
+		to = w.turn(least)
+	} else if len(to) < least {
+		to = make([]byte, least)
+	}
+	w.end = copy(to, w.buf[w.start:w.end])
+	w.buf, w.start = to, 0
 	for idle := 0; w.end < n && w.err == nil; {
 		var got int
 		got, w.err = w.src.Read(w.buf[w.end:])
