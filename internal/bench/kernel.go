@@ -1,147 +1,155 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"time"
+	"strings"
 
-	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/asm"
-
-	"github.com/tricolor-policer/tricolor/loader"
 	"github.com/tricolor-policer/tricolor/marker"
 )
 
 // The kernel program is timed by test runs of a small program that gives the packet a source address
 // out of flows and then tail-calls: once the policer, once a program that does nothing. What the two
-// differ by is the policer's.
+// differ by is the policer's. All that is compared is timed in turn.
 
-// driver loads a program that writes one of flows source addresses and tail-calls target.
-func driver(target *ebpf.Program, flows uint32) (*ebpf.Program, func(), error) {
-	table, err := ebpf.NewMap(&ebpf.MapSpec{
-		Name: "target", Type: ebpf.ProgramArray, KeySize: 4, ValueSize: 4, MaxEntries: 1,
-		Contents: []ebpf.MapKV{{Key: uint32(0), Value: target}},
-	})
+// Rates that are never reached, and ones that every packet exceeds.
+const (
+	profileGreen = "meter: srtcm, cir: 100gbit, cbs: 1GB, ebs: 1MB"
+	profileRed   = "meter: srtcm, cir: 8bit, cbs: 1B, ebs: 0B"
+)
+
+// oneBucket is a policy of one class, a bucket a flow; colors are what is done to a packet by its color.
+func oneBucket(slots int, profile string, colors ...string) string {
+	return fmt.Sprintf(`version: 1
+flows: %d
+profiles: { flow: { %s } }
+classes:
+  - name: all
+    meters: [ { profile: flow, per: flow } ]
+    %s
+`, slots, profile, strings.Join(colors, "\n    "))
+}
+
+// threeBuckets is a policy of ten classes, of which the bench's packets match the last: that one has a chain of
+// three meters.
+func threeBuckets(slots int, profile string, colors ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "version: 1\nflows: %d\nprofiles:\n", slots)
+	for _, name := range []string{"flow", "network", "link"} {
+		fmt.Fprintf(&b, "  %s: { %s }\n", name, profile)
+	}
+	b.WriteString("classes:\n")
+	for i := range 9 {
+		fmt.Fprintf(&b, "  - { name: c%d, match: { proto: udp, dport: %d }, meters: [ { profile: flow } ] }\n", i, 1000+i)
+	}
+	fmt.Fprintf(&b, `  - name: last
+    match: { proto: udp, dport: 8192 }
+    meters: [ { profile: flow, per: flow }, { profile: network, per: "src/24,56" }, { profile: link, per: interface } ]
+    %s
+`, strings.Join(colors, "\n    "))
+	return b.String()
+}
+
+const markGreen = "green: { dscp: af11 }"
+
+// kernelSection is the matrix: flows × one bucket or a chain of three × marking, then IPv6 and red packets.
+func kernelSection(t *table) error {
+	for _, k := range []struct {
+		name    string
+		packets stream
+		slots   int
+		runs    uint32
+		target  string
+	}{
+		{"IPv4, 1 flow", udp4(1), 1 << 16, 500_000, "<= 60"},
+		{"IPv4, 100k flows at random", udp4(100_000), 1 << 21, 300_000, ""},
+		{"IPv4, 900k flows at random", udp4(900_000), 1 << 21, 300_000, "<= 310"},
+		{"IPv6, 1 flow", udp6(1), 1 << 16, 500_000, ""},
+	} {
+		arms, closeAll, err := armsOf(k.packets, "",
+			oneBucket(k.slots, profileGreen), oneBucket(k.slots, profileGreen, markGreen),
+			threeBuckets(k.slots, profileGreen), threeBuckets(k.slots, profileGreen, markGreen))
+		if err != nil {
+			return err
+		}
+		err = timeArms(arms, rounds, k.runs)
+		for _, a := range arms[1:] {
+			if err == nil {
+				err = a.wantColor(marker.Green)
+			}
+		}
+		closeAll()
+		if err != nil {
+			return err
+		}
+		floor, one, three := arms[0], arms[1], arms[3]
+		t.row(k.name+": the empty program itself", floor.times, "ns", "")
+		t.row("  one class, one srtcm bucket", one.over(floor), "ns", k.target)
+		t.row("  the same, DSCP written", arms[2].over(floor), "ns", "")
+		t.row("  10 classes, chain of three", three.over(floor), "ns", "")
+		t.row("  the same, DSCP written", arms[4].over(floor), "ns", "")
+		t.row("  chain of three, of one bucket's time", percent(ratio(three.over(floor), one.over(floor))), "%", "<= 200")
+	}
+	return redRows(t)
+}
+
+// redRows has red packets, dropped, beside green ones that are let through.
+func redRows(t *table) error {
+	for _, k := range []struct {
+		name  string
+		flows uint32
+		slots int
+	}{{"1 flow", 1, 1 << 16}, {"100k flows at random", 100_000, 1 << 21}} {
+		arms, closeAll, err := armsOf(udp4(k.flows), "",
+			oneBucket(k.slots, profileGreen), oneBucket(k.slots, profileRed),
+			threeBuckets(k.slots, profileGreen), threeBuckets(k.slots, profileRed))
+		if err != nil {
+			return err
+		}
+		err = timeArms(arms, rounds, 300_000)
+		for i, a := range arms[1:] {
+			if err == nil {
+				err = a.wantColor([]marker.Color{marker.Green, marker.Red}[i%2])
+			}
+		}
+		closeAll()
+		if err != nil {
+			return err
+		}
+		floor := arms[0]
+		t.row("red packets, dropped, "+k.name+": one bucket", arms[2].over(floor), "ns", "")
+		t.row("  of a green packet's time", percent(ratio(arms[2].over(floor), arms[1].over(floor))), "%", "< 100")
+		t.row("  chain of three", arms[4].over(floor), "ns", "")
+		t.row("  of a green packet's time", percent(ratio(arms[4].over(floor), arms[3].over(floor))), "%", "< 100")
+	}
+	return nil
+}
+
+// kernel times a plan over an empty program, with so many flows at random.
+func kernel(plan *marker.Plan, flows uint32, rounds int, runs uint32) (over, floor figure, err error) {
+	nothing, err := newArm(nil, udp4(flows))
 	if err != nil {
 		return nil, nil, err
 	}
-	const sourceAddress = 14 + 12
-	insns := asm.Instructions{
-		asm.Mov.Reg(asm.R6, asm.R1),
-		asm.LoadMem(asm.R7, asm.R1, 76, asm.Word), // data
-		asm.LoadMem(asm.R8, asm.R1, 80, asm.Word), // data_end
-		asm.Mov.Reg(asm.R2, asm.R7),
-		asm.Add.Imm(asm.R2, 64),
-		asm.JGT.Reg(asm.R2, asm.R8, "out"),
-	}
-	if flows > 1 {
-		// (random × flows) >> 32
-		insns = append(insns,
-			asm.FnGetPrandomU32.Call(),
-			asm.LoadImm(asm.R1, int64(flows), asm.DWord),
-			asm.Mul.Reg(asm.R0, asm.R1),
-			asm.RSh.Imm(asm.R0, 32),
-			asm.StoreMem(asm.R7, sourceAddress, asm.R0, asm.Word),
-		)
-	}
-	insns = append(insns,
-		asm.Mov.Reg(asm.R1, asm.R6),
-		asm.LoadMapPtr(asm.R2, table.FD()),
-		asm.Mov.Imm(asm.R3, 0),
-		asm.FnTailCall.Call(),
-		asm.Mov.Imm(asm.R0, 0).WithSymbol("out"),
-		asm.Return(),
-	)
-	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "driver", Type: ebpf.SchedCLS, License: "Dual BSD/GPL", Instructions: insns})
-	if err != nil {
-		return nil, nil, errors.Join(err, table.Close())
-	}
-	return p, func() { p.Close(); table.Close() }, nil
-}
-
-// empty loads a program that lets every packet go on.
-func empty() (*ebpf.Program, error) {
-	return ebpf.NewProgram(&ebpf.ProgramSpec{
-		Name: "empty", Type: ebpf.SchedCLS, License: "Dual BSD/GPL",
-		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, -1), asm.Return()},
-	})
-}
-
-// perPacket is the mean time of runs test runs of a program, in ns.
-func perPacket(p *ebpf.Program, frame []byte, runs uint32) (float64, error) {
-	_, d, err := p.Benchmark(frame, int(runs), nil)
-	return float64(d) / float64(time.Nanosecond), err
-}
-
-// kernel times the policer over an empty program.
-func kernel(plan *marker.Plan, flows uint32, rounds int, runs uint32) (over, floor figure, err error) {
-	policer, err := loader.Load(plan, loader.Options{Seeds: marker.SeedsFrom(1)})
-	if err != nil {
-		return over, floor, err
-	}
-	defer policer.Close()
-	nothing, err := empty()
-	if err != nil {
-		return over, floor, err
-	}
 	defer nothing.Close()
-	ours, closeOurs, err := driver(policer.Program, flows)
+	ours, err := newArm(plan, udp4(flows))
 	if err != nil {
-		return over, floor, err
+		return nil, nil, err
 	}
-	defer closeOurs()
-	theirs, closeTheirs, err := driver(nothing, flows)
-	if err != nil {
-		return over, floor, err
+	defer ours.Close()
+	if err := timeArms([]*arm{nothing, ours}, rounds, runs); err != nil {
+		return nil, nil, err
 	}
-	defer closeTheirs()
-	frame := udpFrame()
-	if _, err := perPacket(ours, frame, max(runs, 4*flows)); err != nil { // the table fills
-		return over, floor, err
+	return ours.over(nothing), nothing.times, ours.wantColor(marker.Green)
+}
+
+func percent(f figure) (p figure) {
+	for _, x := range f {
+		p = append(p, 100*x)
 	}
-	for range rounds {
-		a, err := perPacket(theirs, frame, runs)
-		if err != nil {
-			return over, floor, err
-		}
-		b, err := perPacket(ours, frame, runs)
-		if err != nil {
-			return over, floor, err
-		}
-		floor = append(floor, a)
-		over = append(over, b-a)
-	}
-	stats, err := policer.Maps.Stats(plan)
-	if err != nil {
-		return over, floor, err
-	}
-	if stats.Port != (marker.PortStats{}) {
-		return over, floor, fmt.Errorf("the bench's packets were not all metered: %+v", stats.Port)
-	}
-	return over, floor, nil
+	return p
 }
 
 // hotPlan is one class of one srTCM bucket a flow, at a rate that is never reached.
 func hotPlan() (*marker.Plan, error) {
 	return onePlan(marker.Params{Meter: marker.SRTCM, CIR: 12_500_000_000, CBS: 1 << 30, EBS: 1 << 20})
-}
-
-func kernelSection(t *table) error {
-	plan, err := hotPlan()
-	if err != nil {
-		return err
-	}
-	for _, k := range []struct {
-		name   string
-		flows  uint32
-		target string
-	}{{"1 flow", 1, "<= 60"}, {"100k flows at random", 100_000, ""}, {"900k flows at random", 900_000, "<= 310"}} {
-		over, floor, err := kernel(plan, k.flows, rounds, 2_000_000)
-		if err != nil {
-			return err
-		}
-		t.row("srtcm, "+k.name, over, "ns", k.target)
-		t.row("  the empty program itself", floor, "ns", "")
-	}
-	return nil
 }

@@ -73,6 +73,10 @@ type section struct {
 
 var sections = []section{
 	{"kernel", "the kernel program over an empty one", kernelSection},
+	{"chain", "the kernel program, one thing after the other", chainSection},
+	{"scale", "the kernel program, 4 million flows", scaleSection},
+	{"contention", "the kernel program, two CPUs at once", contentionSection},
+	{"hash", "hashes and the shape of the table", hashSection},
 	{"meter", "the Go meters alone", meterSection},
 	{"mirror", "the Go mirror", mirrorSection},
 	{"flood", "a veth flood, every packet let through", floodSection},
