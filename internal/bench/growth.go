@@ -1,10 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 
+	"github.com/tricolor-policer/tricolor/internal/plot"
 	"github.com/tricolor-policer/tricolor/loader"
 	"github.com/tricolor-policer/tricolor/marker"
 )
@@ -36,7 +41,7 @@ func kernelAt(flows uint32) ([]point, error) {
 		return nil, err
 	}
 	over, _, err := kernel(plan, flows, rounds, 1_000_000)
-	return []point{{"tricolor, kernel program over an empty one", over}}, err
+	return []point{{"ours: kernel program", over}}, err
 }
 
 func mirrorAt(flows uint32) ([]point, error) {
@@ -45,15 +50,12 @@ func mirrorAt(flows uint32) ([]point, error) {
 		return nil, err
 	}
 	f, err := mirror(plan, flows, rounds, 1_000_000)
-	return []point{{"tricolor, Go mirror", f}}, err
+	return []point{{"ours: Go mirror", f}}, err
 }
 
 // flowGrowth draws what a packet costs against the number of flows.
 func flowGrowth(t *table) error {
-	p := picture{
-		title: "Cost of a packet by number of flows, at random", x: "flows (the last points are 2M and 4M)", y: "ns a packet",
-		fromY: 20, toY: 5_000, // room for the legend
-	}
+	var costs lines
 	for _, measure := range growthLines {
 		for _, flows := range growthFlows {
 			points, err := measure(flows)
@@ -65,19 +67,50 @@ func flowGrowth(t *table) error {
 				return fmt.Errorf("%d flows: %w", flows, err)
 			}
 			for _, point := range points {
-				t.row(fmt.Sprintf("%s, flows: %s", point.line, short(float64(flows))), point.ns, "ns", "")
-				if ns := point.ns.median(); ns > 0 { // the axis is a logarithm's
-					p.curve(point.line).add(float64(flows), ns)
-				}
+				t.row(fmt.Sprintf("%s, %d flows", point.line, flows), point.ns, "ns", "")
+				costs.add(point.line, float64(flows), point.ns.median()*1e-9)
 			}
 		}
 	}
-	return p.save("docs/img/growth-flows.png")
+	return draw("growth-flows", &plot.Figure{
+		Title:    "What a packet costs as flows grow",
+		Subtitle: "each packet is of a flow at random, 1 to 4 million; medians of " + strconv.Itoa(rounds) + " rounds",
+		X:        plot.Axis{Label: "flows", Unit: plot.Count, Log: true},
+		Panels:   []plot.Panel{{Y: plot.Axis{Label: "time a packet", Unit: plot.Seconds, Log: true}, Series: costs}},
+		Notes: []string{
+			"kernel program: over an empty one, in test runs; in a flood: over a flood through no policer; Go mirror: all of it, in batches",
+			"hashlimit holds no more than a million flows",
+		},
+	})
 }
 
 func growthSection(t *table) error {
-	if err := os.MkdirAll("docs/img", 0o755); err != nil {
+	return errors.Join(replayGrowth(t), flowGrowth(t))
+}
+
+// lines are the lines of one panel.
+type lines []plot.Series
+
+// add appends a point to the line of that name, a new one where there is none.
+func (l *lines) add(name string, x, y float64) {
+	i := slices.IndexFunc(*l, func(s plot.Series) bool { return s.Name == name })
+	if i < 0 {
+		i = len(*l)
+		*l = append(*l, plot.Series{Name: name})
+	}
+	s := &(*l)[i]
+	s.Points = append(s.Points, plot.Point{X: x, Y: y})
+}
+
+// draw writes a figure to docs/img.
+func draw(name string, f *plot.Figure) error {
+	const dir = "docs/img"
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	return errors.Join(replayGrowth(t), flowGrowth(t))
+	var b bytes.Buffer
+	if err := f.Write(&b, plot.PNG); err != nil {
+		return fmt.Errorf("draw %s: %w", name, err)
+	}
+	return os.WriteFile(filepath.Join(dir, name+".png"), b.Bytes(), 0o644)
 }

@@ -9,10 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/tricolor-policer/tricolor/internal/capture"
+	"github.com/tricolor-policer/tricolor/internal/plot"
 	"github.com/tricolor-policer/tricolor/marker"
 	"github.com/tricolor-policer/tricolor/pcaptest"
 )
@@ -22,7 +24,7 @@ import (
 const perfCaptures = "../shared/pcaps/perf/*.pcap"
 
 // replaySizes are the sizes of captures that are replayed, in bytes.
-var replaySizes = []int64{1e6, 3e6, 10e6, 30e6, 100e6, 300e6, 1e9}
+var replaySizes = []int64{1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20, 1 << 30}
 
 // loopCapture writes a capture of size bytes and less than a packet more: the packets of others, one
 // file after the other, over and over, each time later. It returns how many packets.
@@ -182,29 +184,35 @@ func replayGrowth(t *table) error {
 	if err != nil {
 		return err
 	}
-	timing := picture{title: "Replay of a capture (" + what + ", page cache)", x: "capture size, bytes", y: "seconds"}
-	flat := picture{title: "Memory that a replay takes (" + what + ")", x: "capture size, bytes", y: "bytes of memory"}
+	var times, memory lines
 	name := filepath.Join(dir, "looped.pcap")
 	for _, s := range replaySizes {
 		packets, err := loopCapture(name, from, s)
 		if err != nil {
 			return err
 		}
-		seconds, reading, bytes, err := replaySeconds(plan, name, packets)
+		seconds, reading, taken, err := replaySeconds(plan, name, packets)
 		if err != nil {
 			return err
 		}
 		x := float64(s)
-		timing.curve("replay: parser, buckets, meter, counters").add(x, seconds.median())
-		timing.curve("only reading the file").add(x, reading.median())
-		flat.curve("peak memory of the replay").add(x, bytes.median())
-		flat.curve("the capture's size, to compare").add(x, x)
-		label := fmt.Sprintf("%s of %s bytes, %s packets", what, short(x), short(float64(packets)))
-		t.row(label, seconds.times(1e3), "ms", "")
-		t.row("  only reading", reading.times(1e3), "ms", "")
-		t.row("  peak memory", bytes.times(1e-6), "MB", "")
+		times.add("replay: read, parsed, metered, counted", x, seconds.median())
+		times.add("read only", x, reading.median())
+		memory.add("peak of what a replay takes", x, taken.median())
+		memory.add("as large as the capture", x, x)
+		t.row(fmt.Sprintf("capture of %d MiB, %d packets", s>>20, packets), seconds.times(1e3), "ms", "")
+		t.row("  read only", reading.times(1e3), "ms", "")
+		t.row("  peak memory", taken.times(1e-6), "MB", "")
 	}
-	return errors.Join(timing.save("docs/img/growth-replay-time.png"), flat.save("docs/img/growth-replay-memory.png"))
+	return draw("growth-replay", &plot.Figure{
+		Title:    "What a replay costs as captures grow",
+		Subtitle: what + ", in the page cache; medians of " + strconv.Itoa(rounds) + " rounds",
+		X:        plot.Axis{Label: "capture", Unit: plot.Bytes, Log: true},
+		Panels: []plot.Panel{
+			{Y: plot.Axis{Label: "time", Unit: plot.Seconds, Log: true}, Series: times},
+			{Y: plot.Axis{Label: "memory", Unit: plot.Bytes, Log: true}, Series: memory},
+		},
+	})
 }
 
 // times is the figure in another unit.

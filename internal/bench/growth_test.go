@@ -4,15 +4,14 @@ import (
 	"errors"
 	"image/png"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
-	"gonum.org/v1/plot"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/tricolor-policer/tricolor/internal/capture"
+	"github.com/tricolor-policer/tricolor/internal/plot"
 )
 
 // The looped capture has its size, its packets are the others' in turn, and its time never goes back.
@@ -100,62 +99,35 @@ func TestPeak(t *testing.T) {
 	}
 }
 
-func TestPicture(t *testing.T) {
-	p := picture{title: "t", x: "x", y: "y", fromY: 10, toY: 5_000}
-	for i := range styles {
-		p.curve(short(float64(i))).add(1, 20)
+func TestLines(t *testing.T) {
+	var l lines
+	for _, x := range []float64{1, 10} {
+		l.add("a", x, 2)
+		l.add("b", x, 3)
 	}
-	for i := range styles {
-		p.curve(short(float64(i))).add(4e6, 700)
+	want := lines{
+		{Name: "a", Points: []plot.Point{{X: 1, Y: 2}, {X: 10, Y: 2}}},
+		{Name: "b", Points: []plot.Point{{X: 1, Y: 3}, {X: 10, Y: 3}}},
 	}
-	if len(p.curves) != len(styles) {
-		t.Fatalf("%d curves", len(p.curves))
+	if diff := cmp.Diff(want, l); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
-	plt, err := p.plot()
-	if err != nil {
+}
+
+func TestDraw(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var l lines
+	l.add("a", 1, 2)
+	l.add("a", 2, 3)
+	if err := draw("figure", &plot.Figure{Title: "t", Panels: []plot.Panel{{Series: l}}}); err != nil {
 		t.Fatal(err)
 	}
-	if got := []float64{plt.X.Min, plt.X.Max, plt.Y.Min, plt.Y.Max}; !slices.Equal(got, []float64{1, 4e6 * 1.1, 10, 5_000}) {
-		t.Errorf("axes %v", got)
-	}
-	name := filepath.Join(t.TempDir(), "p.png")
-	if err := p.save(name); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open(name)
+	f, err := os.Open("docs/img/figure.png")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	c, err := png.DecodeConfig(f)
-	if err != nil || c.Width != 1000 || c.Height != 600 {
-		t.Errorf("%d by %d pixels, %v", c.Width, c.Height, err)
-	}
-}
-
-func TestLogTicks(t *testing.T) {
-	var labels []string
-	ticks := logTicks(40, 1_500, 1, 2, 5)
-	for _, tick := range ticks {
-		if tick.Label != "" {
-			labels = append(labels, tick.Label)
-		}
-	}
-	if want := []string{"50", "100", "200", "500", "1k"}; !slices.Equal(labels, want) {
-		t.Errorf("labels %q, want %q", labels, want)
-	}
-	if !slices.ContainsFunc(ticks, func(t plot.Tick) bool { return math.Abs(t.Value-700) < 1e-9 && t.IsMinor() }) {
-		t.Errorf("no small tick at 700: %v", ticks)
-	}
-}
-
-func TestShort(t *testing.T) {
-	for v, want := range map[float64]string{
-		1: "1", 10: "10", 900: "900", 1_000: "1k", 4_000_000: "4M", 1e9: "1G", 0.0005: "0.0005", 0.1: "0.1",
-		math.Pow10(-3) * 10 * 10: "0.1", 2_500: "2.5k", 8_700_231: "8.7002M",
-	} {
-		if got := short(v); got != want {
-			t.Errorf("short(%g) = %q, want %q", v, got, want)
-		}
+	if _, err := png.DecodeConfig(f); err != nil {
+		t.Error(err)
 	}
 }

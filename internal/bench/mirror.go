@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"math/rand/v2"
 	"time"
 
@@ -67,14 +68,14 @@ func since(start time.Time, packets int) float64 {
 // batchSize is how many packets the mirror is given at a time.
 const batchSize = 256
 
-// traffic is packets of flows source addresses at random.
+// traffic is packets of flows source addresses at random: a power of two of them, four a flow and more.
 type traffic struct {
-	sources [1 << 20]uint32
+	sources []uint32
 	next    int
 }
 
 func newTraffic(flows uint32) *traffic {
-	t, r := new(traffic), rand.New(rand.NewPCG(1, 2))
+	t, r := &traffic{sources: make([]uint32, max(1<<20, 1<<bits.Len32(4*flows-1)))}, rand.New(rand.NewPCG(1, 2))
 	for i := range t.sources {
 		t.sources[i] = r.Uint32N(flows)
 	}
@@ -82,7 +83,7 @@ func newTraffic(flows uint32) *traffic {
 }
 
 func (t *traffic) source() uint32 {
-	t.next = (t.next + 1) % len(t.sources)
+	t.next = (t.next + 1) & (len(t.sources) - 1)
 	return t.sources[t.next]
 }
 
