@@ -74,6 +74,9 @@ func passedOfRate(p policer) (share float64, err error) {
 	for {
 		select {
 		case err := <-flood:
+			if err == nil && last.at.IsZero() {
+				err = fmt.Errorf("%s: %d packets went by before anybody looked", p.name, packets)
+			}
 			bytes := float64((last.arrived - first.arrived) * floodPacket)
 			return 100 * bytes / (float64(checked.rate) * last.at.Sub(first.at).Seconds()), err
 		case <-time.After(10 * time.Millisecond):

@@ -178,6 +178,9 @@ func verdictProgram(name string, verdict int32) policer {
 			on, err = link.AttachTCX(link.TCXOptions{Interface: h.Ifindex, Program: p, Attach: ebpf.AttachTCXIngress})
 			return err
 		})
+		if errors.Is(err, ebpf.ErrNotSupported) {
+			err = fmt.Errorf("%w: %w", errNoPeer, err) // before Linux 6.6
+		}
 		if err != nil {
 			return nil, fmt.Errorf("attach a program to the TCX hook: %w", err)
 		}

@@ -20,6 +20,9 @@ const memoryFlows = 200_000
 // memorySection writes the memory a flow takes. The peers' is what the kernel's counters grew by from before the
 // rules were there; ours is what the kernel says of the table, which is all there from the start.
 func memorySection(t *table) error {
+	if os.Geteuid() != 0 {
+		return fmt.Errorf("%w: a flood needs root", errLeftOut)
+	}
 	slots, err := slotBytes()
 	if err != nil {
 		return err
