@@ -120,12 +120,9 @@ func Knee(points []Point) int {
 var decade = []uint64{125, 150, 200, 250, 300, 400, 500, 600, 700, 800, 1000}
 
 // Rates are round rates (bytes per second), ascending: from the last that is not over low to the first that is not
-// under high, within what a meter takes; eleven each power of ten, at most most of them, evenly left out.
+// under high, within what a meter takes; eleven each power of ten, not more than most of them, evenly left out.
 func Rates(low, high uint64, most int) []uint64 {
-	var all []uint64
-	for _, r := range []uint64{1, 2, 3, 5, 8, 10, 15, 20, 25, 30, 40, 50, 60, 80, 100} {
-		all = append(all, r)
-	}
+	all := []uint64{1, 2, 3, 5, 8, 10, 15, 20, 25, 30, 40, 50, 60, 80, 100}
 	for scale := uint64(1); all[len(all)-1] < marker.MaxRate; scale *= 10 {
 		for _, r := range decade {
 			if r *= scale; r < marker.MaxRate && r > all[len(all)-1] {

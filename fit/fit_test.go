@@ -244,7 +244,7 @@ func TestNeeds(t *testing.T) {
 		want uint64
 	}{
 		{Window(1_250_000, 40_000_000), 50_000}, {Window(1, 1), 1}, {Window(0, 5), 0}, {Window(marker.MaxRate, math.MaxUint64), math.MaxUint64},
-		{Packet(1500), 1500}, {Super(65536, 1500), 65536 + 46*72}, {Super(1, 1500), 73}, {Super(10, 40), 10 + 10*72},
+		{Packet(1500, 14), 1514}, {Super(65536, 1500, 0), 65536 + 46*72}, {Super(65536, 1500, 38), 65536 + 46*110}, {Super(1, 1500, 0), 73}, {Super(10, 40, 0), 10 + 10*72},
 	} {
 		if test.need.Bytes != test.want {
 			t.Errorf("%s: %d bytes, want %d", test.need.What, test.need.Bytes, test.want)

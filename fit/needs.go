@@ -29,18 +29,18 @@ func Window(rate, rtt uint64) Need {
 	return Need{"--rtt", bytes, "TCP may send a whole window, rate × RTT, at once after a pause"}
 }
 
-// Packet is the largest packet of an interface, whose IP bytes are at most mtu.
-func Packet(mtu uint64) Need {
-	return Need{"--mtu", mtu, "a packet of the MTU conforms also where the burst was just spent to the byte"}
+// Packet is the largest packet of an interface, whose IP bytes are at most mtu; a packet costs extra bytes beside them.
+func Packet(mtu, extra uint64) Need {
+	return Need{"--mtu", mtu + extra, "a packet of the MTU conforms also where the burst was just spent to the byte"}
 }
 
 // Super is a super-packet (GRO, GSO) of size bytes, as each of its segments costs, headers and all, where a segment's
-// IP bytes are at most mtu.
-func Super(size, mtu uint64) Need {
+// IP bytes are at most mtu; each costs extra bytes beside them.
+func Super(size, mtu, extra uint64) Need {
 	payload := uint64(1)
 	if mtu > tcpHeader {
 		payload = mtu - tcpHeader
 	}
 	segments := (size + payload - 1) / payload
-	return Need{"--gso", size + segments*tcpHeader, "offloads hand over one super-packet, judged as a whole with the headers of all its segments"}
+	return Need{"--gso", size + segments*(tcpHeader+extra), "offloads hand over one super-packet, judged as a whole with the headers of all its segments"}
 }

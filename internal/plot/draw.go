@@ -140,7 +140,7 @@ func writeImage(w io.Writer, f *Figure, format Format) error {
 		}
 		p.legend(&legends[i], y+4)
 		y -= panelHeight
-		p.panel(f, i, box{margin + yAxisWidth, y, figureWidth - margin - 6, y + panelHeight}, x)
+		p.panel(f, i, box{margin + yAxisWidth, y, figureWidth - margin - 14, y + panelHeight}, x)
 		y -= p.below(f, i)
 	}
 	for _, note := range f.Notes {

@@ -118,8 +118,8 @@ func writeHTML(w io.Writer, f *Figure) error {
 	err = page.Execute(&out, map[string]any{
 		"Figure": f, "License": uplotLicense,
 		"Style":  template.CSS(uplotStyle + pageStyle),
-		"Script": template.JS(uplotScript + "\n" + pageScript), //nolint:gosec // both are embedded here
-		"Data":   template.JS(data),                            //nolint:gosec // JSON, as json.Marshal escapes it for HTML
+		"Script": template.JS(uplotScript + "\n" + pageScript), // both are embedded here
+		"Data":   template.JS(data),                            // as json.Marshal escapes it for HTML
 	})
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ type Thin struct {
 	out         []Point
 }
 
-// NewThin thins points of X from from to to. Those that lie outside count with the first or last column.
+// NewThin thins points between two X. Those that lie outside count with the first or last column.
 func NewThin(from, to float64, columns int) *Thin { return newThin(from, to, columns, false) }
 
 func newThin(from, to float64, columns int, log bool) *Thin {
