@@ -16,9 +16,9 @@ type Batch struct {
 	changes  uint64 // of policy, before it was prepared
 }
 
-// window is how many packets have their memory touched before the first of them is decided: enough for the
-// loads to overlap, few enough for all of it to stay in the first-level cache.
-const window = 64
+// ahead is how many packets lie between two steps of reaching for a packet's memory, and between the last one and
+// deciding it: enough for a read to be done meanwhile, few enough for what was read to be there still.
+const ahead = 24
 
 // Packet polices one frame at now (ns), and marks it in place.
 func (m *Mirror) Packet(f *Frame, now uint64) (out Outcome) {
@@ -47,46 +47,60 @@ func (m *Mirror) Decide(b *Batch) {
 	}
 	n := len(b.Frames)
 	b.Outcomes = slices.Grow(b.Outcomes[:0], n)[:n]
-	for from := 0; from < n; from += window {
-		to := min(from+window, n)
-		m.touch(b.prepared[from:to])
-		for i := from; i < to; i++ {
+	for i := range n + 3*ahead {
+		if i < n {
+			m.reachLeft(&b.prepared[i])
+		}
+		if i := i - ahead; uint(i) < uint(n) {
+			m.reachRight(&b.prepared[i])
+		}
+		if i := i - 2*ahead; uint(i) < uint(n) {
+			m.reachSlot(&b.prepared[i])
+		}
+		if i := i - 3*ahead; uint(i) < uint(n) {
 			m.decide(&b.Frames[i], b.Times[i], &b.prepared[i], &b.Outcomes[i])
 		}
 	}
 	b.prepared = b.prepared[:0]
 }
 
-// touch reads a word of each cache line that deciding the packets will need, and notes where their buckets seem
-// to be. No read waits for the one before, so the processor has many under way; decided one by one, each packet
-// would wait for its own.
-func (m *Mirror) touch(packets []prepared) {
-	sets, sum := m.table.sets, uint64(0)
-	for i := range packets {
-		p := &packets[i]
-		for j := range p.places[:p.keyed] {
-			pl := &p.places[j]
-			sum += uint64(sets[pl.left][0].Tags) + uint64(sets[pl.right][0].Tags)
+// A packet's memory is asked for some time before the packet is decided, in three steps, since what to ask for
+// hangs on what is there. Meanwhile the processor goes on with the packets before it; decided one by one, each
+// packet would wait for its own memory.
+
+// reachLeft asks for the left candidate sets, where most keys are.
+func (m *Mirror) reachLeft(p *prepared) {
+	for i := range p.places[:p.keyed] {
+		prefetchSet(&m.table.sets[p.places[i].left])
+	}
+}
+
+// reachRight asks for the right ones of keys that are not there.
+func (m *Mirror) reachRight(p *prepared) {
+	for i := range p.places[:p.keyed] {
+		pl := &p.places[i]
+		pl.hint = pl.left
+		if m.table.sets[pl.left].matches(pl.tag) == 0 {
+			pl.hint = pl.right
+			prefetchSet(&m.table.sets[pl.right])
 		}
 	}
-	for i := range packets {
-		p := &packets[i]
-		for j := range p.places[:p.keyed] {
-			pl := &p.places[j]
-			set, matches := pl.left, sets[pl.left].matches(pl.tag)
-			if matches == 0 {
-				set, matches = pl.right, sets[pl.right].matches(pl.tag)
-			}
-			if matches == 0 {
-				continue
-			}
-			at := uint32(bits.TrailingZeros32(matches)) / 8 % SetSlots
-			pl.hint = set*SetSlots + at
-			slot := &sets[set][at]
-			sum += slot.Key[0] + slot.Packets[0]
+}
+
+// reachSlot asks for the slots that seem to be the keys', and notes which.
+func (m *Mirror) reachSlot(p *prepared) {
+	for i := range p.places[:p.keyed] {
+		pl := &p.places[i]
+		set := pl.hint
+		matches := m.table.sets[set].matches(pl.tag)
+		if matches == 0 {
+			pl.hint = NoSet
+			continue
 		}
+		at := uint32(bits.TrailingZeros32(matches)) / 8 % SetSlots
+		pl.hint = set*SetSlots + at
+		prefetchSlot(&m.table.sets[set][at])
 	}
-	m.touched = sum // so that the reads are not left out
 }
 
 // decide does the second half for one frame.
@@ -117,13 +131,14 @@ func (m *Mirror) decide(f *Frame, now uint64, p *prepared, out *Outcome) {
 	}
 	counters.Packets[color] += uint64(p.cost.packets)
 	counters.Bytes[color] += p.cost.bytes
-	out.Kind, out.Dropped = Metered, act(f, &p.header, &c.Actions[color])
+	out.Kind, out.Dropped = Metered, false
+	if a := &c.Actions[color]; a.Verbs != 0 {
+		out.Dropped = act(f, &p.header, a)
+	}
 	out.Arrival, out.Color = p.arrival, color
 	out.Class, out.Cost = p.class, p.cost.cost
-	for i := range out.Slots {
-		out.Slots[i] = NoSet
-		if i < len(c.Meters) {
-			out.Slots[i] = m.chain.held[i].at
-		}
+	out.Slots = [MaxChain]uint32{NoSet, NoSet, NoSet}
+	for i := range c.Meters {
+		out.Slots[i] = m.chain.held[i].at
 	}
 }

@@ -220,3 +220,21 @@ func drawFrom(seed uint64) func(uint64) uint64 {
 	r := rand.New(rand.NewPCG(seed, seed))
 	return func(most uint64) uint64 { return r.Uint64N(most + 1) }
 }
+
+// An empty slot holds no key, also not the one whose words are all 0.
+func TestBatchOfTheZeroKey(t *testing.T) {
+	m := policed(t, slow, nil)
+	f := whole(sized(100))
+	clear(f.Data[26:34])
+	f.Data[23] = 0
+	b := Batch{Frames: []Frame{f, whole(f)}, Times: []uint64{1, 2}}
+	m.Prepare(&b)
+	if b.prepared[0].places[0].key != (Key{}) {
+		t.Fatalf("no zero key: %x", b.prepared[0].places[0].key)
+	}
+	m.Decide(&b)
+	slot := b.Outcomes[0].Slots[0]
+	if m.Sets()[slot/SetSlots].Tag(int(slot%SetSlots)) == 0 || b.Outcomes[1].Slots[0] != slot {
+		t.Errorf("%+v, in set %+v", b.Outcomes, m.Sets()[slot/SetSlots])
+	}
+}

@@ -16,11 +16,13 @@ type chain struct {
 	watch     *watch          // of a packet that is explained; nil: nobody looks
 }
 
-// hold finds or makes the buckets of a packet's class.
-func (m *Mirror) hold(c *Class, p *prepared, now uint64) {
-	places := p.places[:]
+// meter meters a packet by its class's chain, and returns its colour. It is one function so that what it works
+// with stays in registers.
+func (m *Mirror) meter(c *Class, p *prepared, now uint64) (color Color) {
+	ch, t := &m.chain, &m.table
+	keyed := 0
 	for i := range c.Meters {
-		meter, h := &c.Meters[i], &m.chain.held[i]
+		meter, h := &c.Meters[i], &ch.held[i]
 		h.profile, h.overflow = meter.Profile, false
 		if i == 0 {
 			h.profile = p.profile
@@ -29,39 +31,29 @@ func (m *Mirror) hold(c *Class, p *prepared, now uint64) {
 			h.at = meter.Reserved * SetSlots
 			continue
 		}
-		pl := &places[0]
-		places = places[1:]
-		if at := pl.hint; at != NoSet && m.table.slot(at).Key.is(&pl.key) {
-			h.at = at
-		} else {
+		pl := &p.places[keyed]
+		keyed++
+		if h.at = pl.hint; h.at == NoSet || !t.slot(h.at).Key.is(&pl.key) {
 			m.find(pl, meter, now, p.generation, h)
 		}
 	}
-}
-
-// bring readies the bucket of one meter: it is there, and of the packet's profile and generation. Returns it, with
-// the profile that counts.
-func (m *Mirror) bring(meter *Meter, h *held, now uint64, generation uint32) (*Slot, *Profile) {
-	p := m.generations.profile(h.profile, generation)
-	if h.overflow || meter.Per >= PerClass {
-		m.table.reserved(h.at, p, meter.ID[0], h.profile, generation, now)
+	if ch.watch != nil {
+		ch.watch.found(m, c, p)
 	}
-	slot := m.table.slot(h.at)
-	if slot.Generation != generation || slot.Profile != h.profile {
-		m.generations.settle(slot, h.profile, generation)
-		p = m.generations.profile(slot.Profile, slot.Generation)
-	}
-	return slot, p
-}
-
-// judge has each meter of the class judge, in chain order, and returns the packet's colour.
-func (m *Mirror) judge(c *Class, p *prepared, now uint64) (color Color) {
-	ch, in := &m.chain, p.arrival
+	nanobytes, in := p.cost.cost*Nano, p.arrival
 	ch.overflow, ch.clockBack = false, 0
 	for i := range c.Meters {
-		h := &ch.held[i]
-		slot, profile := m.bring(&c.Meters[i], h, now, p.generation)
-		own, clockBack := profile.Judge(&slot.Bucket, now, p.cost.cost*Nano, in)
+		meter, h := &c.Meters[i], &ch.held[i]
+		profile := m.generations.profile(h.profile, p.generation)
+		if h.overflow || meter.Per >= PerClass {
+			t.reserved(h.at, profile, meter.ID[0], h.profile, p.generation, now)
+		}
+		slot := t.slot(h.at)
+		if slot.Generation != p.generation || slot.Profile != h.profile {
+			m.generations.settle(slot, h.profile, p.generation)
+			profile = m.generations.profile(slot.Profile, slot.Generation)
+		}
+		own, clockBack := profile.Judge(&slot.Bucket, now, nanobytes, in)
 		if clockBack {
 			ch.clockBack++
 		}
@@ -73,32 +65,16 @@ func (m *Mirror) judge(c *Class, p *prepared, now uint64) (color Color) {
 		color = max(color, own)
 		in = color
 	}
-	return color
-}
-
-// pay counts the packet in its buckets. If it is red, what its meters spent is given back.
-func (m *Mirror) pay(c *Class, p *prepared, color Color) {
+	if ch.watch != nil {
+		ch.watch.judged(m, c, p, now)
+	}
 	for i := range c.Meters {
-		slot := m.table.slot(m.chain.held[i].at)
-		if own := m.chain.colors[i]; own != color && color == Red {
-			m.generations.profile(slot.Profile, slot.Generation).giveBack(&slot.Bucket, p.cost.cost*Nano, own)
+		slot := t.slot(ch.held[i].at)
+		if own := ch.colors[i]; own != color && color == Red {
+			m.generations.profile(slot.Profile, slot.Generation).giveBack(&slot.Bucket, nanobytes, own)
 		}
 		slot.Packets[color] += uint64(p.cost.packets)
 		slot.Bytes[color] += p.cost.bytes
 	}
-}
-
-// meter meters a packet by its class's chain, and returns its colour.
-func (m *Mirror) meter(c *Class, p *prepared, now uint64) Color {
-	w := m.chain.watch
-	m.hold(c, p, now)
-	if w != nil {
-		w.found(m, c, p)
-	}
-	color := m.judge(c, p, now)
-	if w != nil {
-		w.judged(m, c, p, now)
-	}
-	m.pay(c, p, color)
 	return color
 }

@@ -38,10 +38,9 @@ type Mirror struct {
 	plan        *Plan // the last one applied
 	generations generations
 	table       table
-	stats       Stats // Classes by Class.Stats
-	chain       chain // of the packet at hand
-	one         prepared
-	touched     uint64
+	stats       Stats    // Classes by Class.Stats
+	chain       chain    // of the packet at hand
+	one         prepared // Packet's
 }
 
 // NewMirror makes the mirror of a program with this plan and these seeds. Returns an error that wraps

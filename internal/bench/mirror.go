@@ -259,7 +259,7 @@ func mirrorSection(t *table) error {
 					w.run(len(tr.sources), 0) // every flow is seen
 					continue
 				}
-				figures[i] = append(figures[i], w.perPacket(packets, uint64(round+1)<<32))
+				figures[i] = append(figures[i], w.perPacket(packets, uint64(round+1)<<32+uint64(i)<<30))
 			}
 		}
 		for i, w := range ways {
