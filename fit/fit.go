@@ -98,7 +98,8 @@ func Trim(points []Point) []Point {
 }
 
 // Knee is the point beyond which more rate saves little burst, and before which more burst saves little rate: the
-// one farthest below the straight line between the curve's ends, both axes logarithmic. -1 of no points.
+// one farthest below the straight line between the curve's ends, both axes logarithmic; the first
+// where none is below. -1 of no points.
 func Knee(points []Point) int {
 	if len(points) < 3 {
 		return len(points) - 1

@@ -29,7 +29,10 @@ func newRateBins(first, last uint64, plans ...*marker.Plan) *rateBins {
 			b.packets = b.packets && plan.Classes[i].Count == marker.CountPackets
 		}
 	}
-	n := int((last-first)/b.width) + 1
+	if first == last { // all at once
+		b.width = marker.Nano
+	}
+	n := max(1, int((last-first)/b.width))
 	for color := range b.colors {
 		b.colors[color] = make([]uint64, n)
 	}
@@ -53,7 +56,6 @@ func roundWidth(least uint64) uint64 {
 
 // add takes one packet.
 func (b *rateBins) add(s *pcaptest.Step) {
-	at := (max(s.Packet.Time, b.first) - b.first) / b.width
 	out := &s.Outcome
 	amount := out.Cost
 	if b.packets {
@@ -61,6 +63,17 @@ func (b *rateBins) add(s *pcaptest.Step) {
 	} else if out.Kind != marker.Metered || countsPackets(s) {
 		amount = uint64(s.Packet.Length)
 	}
+	b.addBytes(s, amount)
+}
+
+// bin is that of a time. The last one is longer: what is left over is no bin of its own, which would seem a dip.
+func (b *rateBins) bin(now uint64) int {
+	return min(int((max(now, b.first)-b.first)/b.width), len(b.passed)-1)
+}
+
+// addBytes takes one packet, of an amount.
+func (b *rateBins) addBytes(s *pcaptest.Step, amount uint64) {
+	out, at := &s.Outcome, b.bin(s.Packet.Time)
 	switch {
 	case out.Kind == marker.Metered:
 		b.colors[out.Color][at] += amount
@@ -89,8 +102,10 @@ func (b *rateBins) points(bins []uint64) []plot.Point {
 	for i, n := range bins {
 		points = append(points, plot.Point{X: float64(i) * seconds, Y: float64(n) / seconds})
 	}
-	end := max(float64(b.last-b.first)/marker.Nano, float64(len(bins)-1)*seconds)
-	return append(points, plot.Point{X: end, Y: points[len(points)-1].Y})
+	end := max(float64(b.last-b.first)/marker.Nano, float64(len(bins))*seconds)
+	last := &points[len(points)-1]
+	last.Y = float64(bins[len(bins)-1]) / (end - last.X)
+	return append(points, plot.Point{X: end, Y: last.Y})
 }
 
 // packetColors are the colours of packets in plots.

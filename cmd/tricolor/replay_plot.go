@@ -94,6 +94,11 @@ func (p *replayPlot) meet(s *pcaptest.Step, slot *marker.Slot) {
 	if p.met && p.with.Generation == slot.Generation && p.with.Profile == slot.Profile {
 		p.earn(&profile, now)
 	}
+	if !p.met && total(slot.Packets) == 1 { // it was new, and full
+		full := marker.Bucket{}
+		profile.Init(&full, now)
+		p.mark(now, &full)
+	}
 	if !p.trace {
 		p.packets = countsPackets(s)
 	}

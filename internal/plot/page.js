@@ -16,6 +16,33 @@ function draw(panels) {
     return figures(v / unit.factor) + (unit.name ? " " + unit.name : "");
   }
 
+  // logTicks are at the powers of an axis's base (uPlot's own begin at its end, whatever that is); of ten also between
+  // them. Those that have a number are few.
+  function logTicks(axis) {
+    const power = v => Math.log(v) / Math.log(axis.base);
+    const between = axis.base == 10 ? [1, 2, 3, 4, 5, 6, 7, 8, 9] : [1];
+    const span = (min, max) => [Math.floor(power(min) + 1e-9), Math.floor(power(max) + 1e-9)];
+    return {
+      splits: (u, i, min, max) => {
+        const [low, high] = span(min, max), ticks = [];
+        for (let p = low; p <= high; p++) for (const m of between) {
+          const v = Math.pow(axis.base, p) * m;
+          if (v >= min * (1 - 1e-9) && v <= max * (1 + 1e-9)) ticks.push(v);
+        }
+        return ticks;
+      },
+      filter: (u, ticks) => {
+        if (!ticks.length) return ticks;
+        const [low, high] = span(ticks[0], ticks[ticks.length - 1]), every = Math.max(1, Math.ceil((high - low + 1) / 9));
+        const shown = axis.base == 10 && high - low < 3 ? [1, 2, 5] : [1];
+        return ticks.map(v => {
+          const p = Math.floor(power(v) + 1e-9), m = Math.round(v / Math.pow(axis.base, p));
+          return shown.includes(m) && (p - low) % every == 0 ? v : null;
+        });
+      },
+    };
+  }
+
   // marker draws one shape of a radius.
   function marker(ctx, shape, x, y, r) {
     ctx.beginPath();
@@ -172,18 +199,13 @@ function draw(panels) {
       time: false, distr: a.base ? 3 : 1, log: a.base || 10, auto: false, range: (u, min, max) => [min, max],
     });
     const ticks = a => ({
-      label: a.label, font, labelFont: font, labelSize: 20, ...(a.base == 2 ? { splits: powers, filter: (u, splits) => splits } : {}), stroke: "#222", grid: { stroke: "#e4e4e4", width: 1 }, ticks: { stroke: "#999", width: 1 },
+      label: a.label, font, labelFont: font, labelSize: 20, ...(a.base ? logTicks(a) : {}), stroke: "#222", grid: { stroke: "#e4e4e4", width: 1 }, ticks: { stroke: "#999", width: 1 },
       values: (u, splits) => splits.map(v => v == null ? "" : a.base ? format(a, v) : figures(v)),
     });
-    // Of a base of 2 the powers are too many, and uPlot's first would be no power.
-    const powers = (u, axis, min, max) => {
-      const low = Math.ceil(Math.log2(min) - 1e-9), high = Math.floor(Math.log2(max) + 1e-9), every = Math.ceil((high - low + 1) / 8);
-      return Array.from({ length: Math.max(0, Math.floor((high - low) / every) + 1) }, (_, i) => 2 ** (low + i * every));
-    };
     const y = scale(panel.y);
     y.auto = !panel.y.fixed;
     y.range = (u, min, max) => panel.y.fixed || min == null ? [panel.y.min, panel.y.max]
-      : panel.y.base ? [Math.min(min, panel.y.min), Math.max(max, panel.y.max)] : [Math.min(min, 0), Math.max(max * 1.06, panel.y.max * 1e-6)];
+      : panel.y.base ? [Math.min(min, panel.y.min), Math.max(max, panel.y.max)] : [Math.min(min, 0), max > 0 ? max * 1.06 : panel.y.max];
     const all = () => chart.setScale("x", { min: panel.x.min, max: panel.x.max });
     const chart = new uPlot({
       width: box.clientWidth, height: 300, series, bands, scales: { x: scale(panel.x), y }, legend: { live: true },

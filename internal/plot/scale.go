@@ -33,6 +33,8 @@ func newScale(a *Axis, values func(yield func(float64) bool)) scale {
 		low, high = 0, 1
 	case low == high && a.Log:
 		low, high = low/2, high*2
+	case low == 0 && high == 0:
+		high = a.Unit.pick(1).Factor
 	case low == high:
 		margin := max(math.Abs(low)/2, a.Unit.steps()[0].Factor/2)
 		low, high = low-margin, high+margin
