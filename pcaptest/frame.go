@@ -11,8 +11,14 @@ import (
 // frameOf is a captured packet as a hook would see it. Ethernet keeps its link header; every other link
 // type is read from its IP header on, as on a device without one. The frame's bytes are p's, at most
 // bound of them.
-func frameOf(p *capture.Packet, bound int) marker.Frame {
-	f := marker.Frame{Data: p.Data, Length: uint32(p.Length), Link: marker.LinkEthernet}
+func frameOf(p *capture.Packet, bound int) (f marker.Frame) {
+	setFrame(&f, p, bound)
+	return f
+}
+
+// setFrame is frameOf, in place.
+func setFrame(f *marker.Frame, p *capture.Packet, bound int) {
+	*f = marker.Frame{Data: p.Data, Length: uint32(p.Length), Link: marker.LinkEthernet}
 	if p.Link != capture.LinkEthernet {
 		family, ip, length := p.Network()
 		f.Data, f.Length = ip, uint32(length)
@@ -26,7 +32,6 @@ func frameOf(p *capture.Packet, bound int) marker.Frame {
 		}
 	}
 	f.Data = f.Data[:min(len(f.Data), bound)]
-	return f
 }
 
 // FrameOf is a captured packet as a hook would see it, to the bytes that a test run of the kernel

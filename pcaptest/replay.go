@@ -109,7 +109,7 @@ func ReplayCapture(ctx context.Context, file string, o ReplayOptions) (*Replay, 
 	if o.Each != nil {
 		err = run.steps(ctx)
 	} else {
-		err = run.loads(ctx)
+		err = newWorkers(ctx, run).run()
 	}
 	if err == nil || run.cut {
 		run.Stats = *m.Stats()
@@ -168,25 +168,6 @@ func (r *replaying) steps(ctx context.Context) error {
 			}
 		}
 	}
-}
-
-// loads replays what is read ahead.
-func (r *replaying) loads(ctx context.Context) error {
-	ahead := readAhead(r.reader, r.mirror, r.options.Then)
-	defer ahead.close()
-	for l := range ahead.ready {
-		r.load(l)
-		if err := r.changes(l.changes, l.before); err != nil {
-			r.stamp(l.changes[0].At)
-			return err
-		}
-		if err := r.progress(ctx, l.offset); err != nil {
-			return err
-		}
-		ahead.back(l)
-	}
-	r.cut = ahead.end != nil
-	return ahead.end
 }
 
 // load replays a load's packets: at once, unless one of them may be behind, which is seen only right after it.
