@@ -5,7 +5,7 @@ import "github.com/spf13/cobra"
 // commands make the commands, in the order of the help.
 var commands = []func() *cobra.Command{
 	newCheck, newReplay, newExplain, newVerify, newCompare, newFit, newWhatIf,
-	newRun, newAttach, newDiff, newApply, newConfirm, newUpgrade, newSave, newRestore, newDetach, newGC, newShow, newTop, newDump,
+	newRun, newAttach, newDiff, newApply, newConfirm, newUpgrade, newSave, newRestore, newDetach, newGC, newShow, newTop, newDump, newExporter,
 	newDoctor, newDemo, newVersion,
 }
 
