@@ -61,15 +61,77 @@ classes:
 }
 
 func contend(t *testing.T, p *Program, plan *marker.Plan, flows int) {
-	cpus := allowedCPUs(t)
+	cpus := allowedCPUs(t, 4)
 	frame := func(i int) []byte { return contendedFrame(byte(i % flows)) }
 	for i := range cpus {
 		flatOut(t, p, frame(i), contendedDrain/len(cpus))
 	}
 	before := snapshot(t, p)
+	onEach(t, cpus, func(i int) { flatOut(t, p, frame(i), contendedRuns/len(cpus)) })
+	after := snapshot(t, p)
+	settleUp(t, before, after, contendedRate)
 
-	var wg sync.WaitGroup
-	var together sync.WaitGroup
+	counters := classStats(t, p, plan)[0]
+	metered, first := meteredAt(after, plan, 0), meteredAt(before, plan, 0)
+	metered[marker.Red] += counters.Contended // no bucket saw those
+	if diff := cmp.Diff(metered, counters.Packets); diff != "" {
+		t.Errorf("the class's packets by color (-buckets' +class's):\n%s", diff)
+	}
+	if metered[marker.Red] == first[marker.Red] || counters.Overflow != 0 {
+		t.Errorf("%d red packets, %d before all ran at once; %d in overflow: this proves little", metered[marker.Red], first[marker.Red], counters.Overflow)
+	}
+	t.Logf("%d CPUs: packets %d, contended %d, clock back %d", len(cpus), counters.Packets, counters.Contended, counters.ClockBack)
+}
+
+// settleUp holds every bucket, and there must be the same ones, to what it held before and earned since, at a
+// rate in bytes per second: that is what it accepted and what is left, to the nanobyte.
+func settleUp(t *testing.T, before, after map[maps.Slot]marker.Slot, rate uint64) {
+	t.Helper()
+	if len(after) != len(before) || len(before) == 0 {
+		t.Fatalf("%d buckets before, %d after", len(before), len(after))
+	}
+	for at, b := range before {
+		a := after[at]
+		earned := (a.Bucket.Last - b.Bucket.Last) * rate
+		accepted := (a.Bytes[marker.Green] + a.Bytes[marker.Yellow] - b.Bytes[marker.Green] - b.Bytes[marker.Yellow]) * marker.Nano
+		held := b.Bucket.Tc + b.Bucket.Tx
+		left := a.Bucket.Tc + a.Bucket.Tx
+		if accepted > 0 {
+			t.Logf("set %d slot %d: %d nanobytes at first and %d earned; %d accepted, %d left; packets %d",
+				at.Set, at.Slot, held, earned, accepted, left, a.Packets)
+		}
+		if held+earned != accepted+left {
+			t.Errorf("set %d slot %d: %d nanobytes too many accepted", at.Set, at.Slot, int64(accepted+left-held-earned))
+		}
+	}
+}
+
+// meteredAt sums what the buckets of a chain's position saw, by color: each packet once.
+func meteredAt(slots map[maps.Slot]marker.Slot, plan *marker.Plan, position int) (packets [marker.Colors]uint64) {
+	for at, s := range slots {
+		if plan.Geometry.Position(at.Set) != position {
+			continue
+		}
+		for i := range packets {
+			packets[i] += s.Packets[i]
+		}
+	}
+	return packets
+}
+
+func classStats(t *testing.T, p *Program, plan *marker.Plan) []marker.ClassStats {
+	t.Helper()
+	stats, err := p.Maps.Stats(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stats.Classes
+}
+
+// onEach runs do on every one of these CPUs at once, in a thread bound to it.
+func onEach(t *testing.T, cpus []int, do func(i int)) {
+	t.Helper()
+	var wg, together sync.WaitGroup
 	together.Add(len(cpus))
 	for i, cpu := range cpus {
 		wg.Go(func() {
@@ -81,47 +143,10 @@ func contend(t *testing.T, p *Program, plan *marker.Plan, flows int) {
 			}
 			together.Done()
 			together.Wait()
-			flatOut(t, p, frame(i), contendedRuns/len(cpus))
+			do(i)
 		})
 	}
 	wg.Wait()
-
-	after := snapshot(t, p)
-	if len(after) != len(before) || len(before) == 0 {
-		t.Fatalf("%d buckets before, %d after", len(before), len(after))
-	}
-	var metered, first [marker.Colors]uint64
-	for at, b := range before {
-		a := after[at]
-		elapsed := a.Bucket.Last - b.Bucket.Last
-		accepted := (a.Bytes[marker.Green] + a.Bytes[marker.Yellow] - b.Bytes[marker.Green] - b.Bytes[marker.Yellow]) * marker.Nano
-		had := b.Bucket.Tc + b.Bucket.Tx + elapsed*contendedRate
-		left := a.Bucket.Tc + a.Bucket.Tx
-		t.Logf("set %d slot %d: %d nanobytes at first and %d earned; %d accepted, %d left; packets %d",
-			at.Set, at.Slot, had-elapsed*contendedRate, elapsed*contendedRate, accepted, left, a.Packets)
-		if had != accepted+left {
-			t.Errorf("set %d slot %d: %d nanobytes too many accepted", at.Set, at.Slot, int64(accepted+left-had))
-		}
-		if at.Set < plan.Geometry.Stages[0].Mask+1 { // the narrow buckets see each packet once
-			for i := range metered {
-				metered[i] += a.Packets[i]
-				first[i] += b.Packets[i]
-			}
-		}
-	}
-	stats, err := p.Maps.Stats(plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	counters := stats.Classes[0]
-	metered[marker.Red] += counters.Contended // no bucket saw those
-	if diff := cmp.Diff(metered, counters.Packets); diff != "" {
-		t.Errorf("the class's packets by color (-buckets' +class's):\n%s", diff)
-	}
-	if metered[marker.Red] == first[marker.Red] || counters.Overflow != 0 {
-		t.Errorf("%d red packets, %d before all ran at once; %d in overflow: this proves little", metered[marker.Red], first[marker.Red], counters.Overflow)
-	}
-	t.Logf("%d CPUs: packets %d, contended %d, clock back %d", len(cpus), counters.Packets, counters.Contended, counters.ClockBack)
 }
 
 // flatOut polices one frame so many times.
@@ -131,14 +156,14 @@ func flatOut(t *testing.T, p *Program, frame []byte, packets int) {
 	}
 }
 
-// allowedCPUs are the CPUs that the test may run on, four at most.
-func allowedCPUs(t *testing.T) (cpus []int) {
+// allowedCPUs are the CPUs that the test may run on, so many at most.
+func allowedCPUs(t *testing.T, most int) (cpus []int) {
 	t.Helper()
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
 		t.Fatal(err)
 	}
-	for cpu := 0; cpu < 1024 && len(cpus) < 4; cpu++ {
+	for cpu := 0; cpu < 1024 && len(cpus) < most; cpu++ {
 		if set.IsSet(cpu) {
 			cpus = append(cpus, cpu)
 		}
