@@ -45,13 +45,15 @@ type Mirror struct {
 
 // NewMirror makes the mirror of a program with this plan and these seeds. Returns an error that wraps
 // ErrPlan where the plan breaks its bounds.
-func NewMirror(plan *Plan, seeds Seeds) (*Mirror, error) {
+func NewMirror(plan *Plan, seeds Seeds) (*Mirror, error) { return newMirror(plan, seeds, newSets) }
+
+func newMirror(plan *Plan, seeds Seeds, sets func(n uint32) []Set) (*Mirror, error) {
 	if err := plan.Check(); err != nil {
 		return nil, err
 	}
 	m := &Mirror{
 		plan:  plan,
-		table: table{sets: newSets(plan.Geometry.Sets), seeds: seeds},
+		table: table{sets: sets(plan.Geometry.Sets), seeds: seeds},
 		stats: Stats{Classes: make([]ClassStats, MaxStats)},
 	}
 	parity := plan.Generation & 1

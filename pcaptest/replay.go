@@ -101,10 +101,11 @@ func ReplayCapture(ctx context.Context, file string, o ReplayOptions) (*Replay, 
 		return nil, err
 	}
 	defer r.Close()
-	m, err := marker.NewMirror(o.Plan, o.Seeds)
+	m, free, err := marker.NewMappedMirror(o.Plan, o.Seeds)
 	if err != nil {
 		return nil, err
 	}
+	defer free()
 	run := &replaying{Replay: &Replay{File: file}, reader: r, mirror: m, flows: newFlows(m), options: o}
 	if o.Each != nil {
 		err = run.steps(ctx)
