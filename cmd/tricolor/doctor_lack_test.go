@@ -36,7 +36,15 @@ var lacks = map[string]func() error{
 	"cap_perfmon":         func() error { return dropCaps(unix.CAP_PERFMON, unix.CAP_SYS_ADMIN) },
 	"cap_net_admin":       func() error { return dropCaps(unix.CAP_NET_ADMIN, unix.CAP_SYS_ADMIN) },
 	"cap_net_admin_alone": func() error { return dropCaps(unix.CAP_NET_ADMIN) },
-	"bpffs":               func() error { return cover("/sys/fs/bpf") },
+	"cap_all": func() error {
+		for n := range uintptr(unix.CAP_LAST_CAP + 1) {
+			if err := dropCaps(n); err != nil {
+				return err
+			}
+		}
+		return nil
+	},
+	"bpffs": func() error { return cover("/sys/fs/bpf") },
 	"bpffs_write": func() error {
 		return unix.Mount("", "/sys/fs/bpf", "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, "")
 	},
