@@ -25,6 +25,7 @@ type topModel struct {
 	typing bool   // a filter is being typed
 	text   string // as typed so far
 	help   bool
+	noBars bool
 
 	reading bool // a reading, or the wait before it, is under way
 	glyphs  glyphs
@@ -113,6 +114,8 @@ func (m *topModel) pressed(key string) tea.Cmd {
 		m.sort(len(topOrders) - 1)
 	case "u":
 		m.choice.packets = !m.choice.packets
+	case "b":
+		m.noBars = !m.noBars
 	case "c":
 		m.choice.only, m.scroll = (m.choice.only+1)%(marker.Colors+1), 0
 	case "/":

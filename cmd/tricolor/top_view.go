@@ -210,9 +210,11 @@ func (m *topModel) rates(packets, bytes *[marker.Colors]uint64, elapsed uint64, 
 // barsFrom is the narrowest screen with bars.
 const barsFrom = 60
 
+func (m *topModel) bars(width int) bool { return width >= barsFrom && !m.noBars }
+
 func (m *topModel) addClasses(h *topHook, width, height int, add func(string)) {
 	head := m.head(width)
-	if width >= barsFrom {
+	if m.bars(width) {
 		head += fmt.Sprintf("  %-*s", 2*barCells, "share")
 	}
 	add(headStyle.Render(pad(head+"  class", width)))
@@ -224,7 +226,7 @@ func (m *topModel) addClasses(h *topHook, width, height int, add func(string)) {
 	for i := range classes[:min(room, len(classes))] {
 		c := &classes[i]
 		line := m.rates(&c.counted.Packets, &c.counted.Bytes, h.elapsed, width)
-		if width >= barsFrom {
+		if m.bars(width) {
 			line += "  " + shares(&c.counted.Bytes)
 		}
 		add(line + "  " + printable(c.name))
@@ -241,20 +243,28 @@ func shares(bytes *[marker.Colors]uint64) string {
 	if whole == 0 {
 		return strings.Repeat(" ", cells)
 	}
-	var b strings.Builder
-	sum, drawn := uint64(0), 0
+	var parts [marker.Colors]int
+	left, most := cells, marker.Green
 	for color := range marker.Colors {
-		sum += bytes[color]
-		end := int(permille(sum, whole)) * cells / 1000
-		b.WriteString(colorStyles[color].Render(strings.Repeat(letters[color], end-drawn)))
-		drawn = end
+		if bytes[color] > 0 { // however little
+			parts[color] = max(int(permille(bytes[color], whole))*cells/1000, 1)
+		}
+		left -= parts[color]
+		if bytes[color] > bytes[most] {
+			most = color
+		}
+	}
+	parts[most] += left
+	var b strings.Builder
+	for color := range marker.Colors {
+		b.WriteString(colorStyles[color].Render(strings.Repeat(letters[color], parts[color])))
 	}
 	return b.String()
 }
 
 func (m *topModel) addKeys(h *topHook, width, height int, add func(string)) {
 	head := m.head(width)
-	if width >= barsFrom {
+	if m.bars(width) {
 		head += fmt.Sprintf("  %-*s %-*s", barCells, "C", barCells, "E|P")
 	}
 	over := ""
@@ -266,12 +276,14 @@ func (m *topModel) addKeys(h *topHook, width, height int, add func(string)) {
 		order += map[bool]string{false: " bytes", true: " packets"}[m.choice.packets]
 	}
 	add(headStyle.Render(pad(fmt.Sprintf("%s  bucket: %d active, most %s%s", head, h.active, order, over), width)))
+	height = max(height, 1)
 	keys := m.sortedKeys(h)
 	m.most = max(len(keys)-(height-1), 0)
 	m.scroll = min(m.scroll, m.most)
 	keys = keys[m.scroll:]
 	switch {
 	case len(keys) > 0:
+	case h.state != "" && h.keysElapsed == 0:
 	case h.keysElapsed == 0:
 		add("  the first rates come after one interval")
 	case h.active > 0:
@@ -279,10 +291,10 @@ func (m *topModel) addKeys(h *topHook, width, height int, add func(string)) {
 	default:
 		add("  no bucket counted a packet")
 	}
-	for i := range keys[:max(min(height-1, len(keys)), 0)] {
+	for i := range keys[:min(height-1, len(keys))] {
 		k := &keys[i]
 		line := m.rates(&k.packets, &k.bytes, h.keysElapsed, width)
-		if width >= barsFrom {
+		if m.bars(width) {
 			line += "  " + m.bar(k.Tc, k.CBS) + " " + m.bar(k.Te, k.EBS)
 		}
 		add(line + "  " + k.name)
@@ -319,6 +331,7 @@ var topHelp = []string{
 	"  q, ctrl-c      quit",
 	"  s, S           sort by the next column: bytes, packets, green, yellow, red",
 	"  u              colours in bit/s or in packets/s",
+	"  b              bars, or more room for names",
 	"  /              filter: 10.1.2.3  10.1  2001:db8::/32  :443  voice  udp",
 	"                 (words must all hold; an empty filter takes all)",
 	"  c              only buckets that had green, yellow, red packets; all",
