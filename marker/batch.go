@@ -1,9 +1,6 @@
 package marker
 
-import (
-	"math/bits"
-	"slices"
-)
+import "slices"
 
 // Batch is packets that are policed one after the other, and what became of each. To use it, fill Frames and
 // Times, of the same length; Prepare; Decide. Its memory is kept for the next use.
@@ -15,10 +12,6 @@ type Batch struct {
 	prepared []prepared
 	changes  uint64 // of policy, before it was prepared
 }
-
-// ahead is how many packets lie between two steps of reaching for a packet's memory, and between the last one and
-// deciding it: enough for a read to be done meanwhile, few enough for what was read to be there still.
-const ahead = 24
 
 // Packet polices one frame at now (ns), and marks it in place.
 func (m *Mirror) Packet(f *Frame, now uint64) (out Outcome) {
@@ -47,60 +40,25 @@ func (m *Mirror) Decide(b *Batch) {
 	}
 	n := len(b.Frames)
 	b.Outcomes = slices.Grow(b.Outcomes[:0], n)[:n]
-	for i := range n + 3*ahead {
-		if i < n {
-			m.reachLeft(&b.prepared[i])
-		}
-		if i := i - ahead; uint(i) < uint(n) {
-			m.reachRight(&b.prepared[i])
-		}
-		if i := i - 2*ahead; uint(i) < uint(n) {
-			m.reachSlot(&b.prepared[i])
-		}
-		if i := i - 3*ahead; uint(i) < uint(n) {
-			m.decide(&b.Frames[i], b.Times[i], &b.prepared[i], &b.Outcomes[i])
+	for at := 0; at < n+3*reachAhead; at += reachBlock {
+		m.reachLeft(block(b.prepared, at))
+		m.reachRight(block(b.prepared, at-reachAhead))
+		m.reachSlot(block(b.prepared, at-2*reachAhead))
+		at := at - 3*reachAhead
+		packets, frames, times, outcomes := block(b.prepared, at), block(b.Frames, at), block(b.Times, at), block(b.Outcomes, at)
+		for i := range packets {
+			m.decide(&frames[i], times[i], &packets[i], &outcomes[i])
 		}
 	}
 	b.prepared = b.prepared[:0]
 }
 
-// A packet's memory is asked for some time before the packet is decided, in three steps, since what to ask for
-// hangs on what is there. Meanwhile the processor goes on with the packets before it; decided one by one, each
-// packet would wait for its own memory.
-
-// reachLeft asks for the left candidate sets, where most keys are.
-func (m *Mirror) reachLeft(p *prepared) {
-	for i := range p.places[:p.keyed] {
-		prefetchSet(&m.table.sets[p.places[i].left])
+// block is the block of s that begins at a place; nothing beyond its ends.
+func block[T any](s []T, at int) []T {
+	if at < 0 || at >= len(s) {
+		return nil
 	}
-}
-
-// reachRight asks for the right ones of keys that are not there.
-func (m *Mirror) reachRight(p *prepared) {
-	for i := range p.places[:p.keyed] {
-		pl := &p.places[i]
-		pl.hint = pl.left
-		if m.table.sets[pl.left].matches(pl.tag) == 0 {
-			pl.hint = pl.right
-			prefetchSet(&m.table.sets[pl.right])
-		}
-	}
-}
-
-// reachSlot asks for the slots that seem to be the keys', and notes which.
-func (m *Mirror) reachSlot(p *prepared) {
-	for i := range p.places[:p.keyed] {
-		pl := &p.places[i]
-		set := pl.hint
-		matches := m.table.sets[set].matches(pl.tag)
-		if matches == 0 {
-			pl.hint = NoSet
-			continue
-		}
-		at := uint32(bits.TrailingZeros32(matches)) / 8 % SetSlots
-		pl.hint = set*SetSlots + at
-		prefetchSlot(&m.table.sets[set][at])
-	}
+	return s[at:min(at+reachBlock, len(s))]
 }
 
 // decide does the second half for one frame.

@@ -41,6 +41,7 @@ type Mirror struct {
 	stats       Stats    // Classes by Class.Stats
 	chain       chain    // of the packet at hand
 	one         prepared // Packet's
+	reach       reach
 }
 
 // NewMirror makes the mirror of a program with this plan and these seeds. Returns an error that wraps

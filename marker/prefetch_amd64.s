@@ -1,14 +1,34 @@
 #include "textflag.h"
 
-// func prefetchSet(set *Set)
-TEXT ·prefetchSet(SB), NOSPLIT, $0-8
-	MOVQ set+0(FP), AX
-	PREFETCHT0 (AX)
+// func prefetchTags(table *Set, slots *uint32, n int)
+TEXT ·prefetchTags(SB), NOSPLIT, $0-24
+	MOVQ table+0(FP), AX
+	MOVQ slots+8(FP), BX
+	MOVQ n+16(FP), CX
+	TESTQ CX, CX
+	JZ   done
+next:
+	MOVL -4(BX)(CX*4), DX
+	SHLQ $7, DX
+	PREFETCHT0 (AX)(DX*1)
+	DECQ CX
+	JNZ  next
+done:
 	RET
 
-// func prefetchSlot(slot *Slot)
-TEXT ·prefetchSlot(SB), NOSPLIT, $0-8
-	MOVQ slot+0(FP), AX
-	PREFETCHT0 (AX)
-	PREFETCHT0 64(AX)
+// func prefetchSlots(table *Set, slots *uint32, n int)
+TEXT ·prefetchSlots(SB), NOSPLIT, $0-24
+	MOVQ table+0(FP), AX
+	MOVQ slots+8(FP), BX
+	MOVQ n+16(FP), CX
+	TESTQ CX, CX
+	JZ   done
+next:
+	MOVL -4(BX)(CX*4), DX
+	SHLQ $7, DX
+	PREFETCHT0 (AX)(DX*1)
+	PREFETCHT0 64(AX)(DX*1)
+	DECQ CX
+	JNZ  next
+done:
 	RET

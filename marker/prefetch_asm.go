@@ -2,12 +2,12 @@
 
 package marker
 
-// prefetchSet asks for the line of a set that has its tags. Nothing waits for it.
+// prefetchTags asks for the first line of n slots of a table, each set × SetSlots + slot. Nothing waits for it.
 //
 //go:noescape
-func prefetchSet(set *Set)
+func prefetchTags(table *Set, slots *uint32, n int)
 
-// prefetchSlot asks for both lines of a slot. Nothing waits for them.
+// prefetchSlots asks for both lines of them.
 //
 //go:noescape
-func prefetchSlot(slot *Slot)
+func prefetchSlots(table *Set, slots *uint32, n int)

@@ -4,6 +4,6 @@ package marker
 
 // Where there is no instruction to ask for memory ahead, nobody asks: it is but slower.
 
-func prefetchSet(*Set) {}
+func prefetchTags(*Set, *uint32, int) {}
 
-func prefetchSlot(*Slot) {}
+func prefetchSlots(*Set, *uint32, int) {}
