@@ -27,7 +27,7 @@ const (
 	noteSize     = 9.5
 	lineHeight   = 1.45 // of a text's size
 	dotsPerInch  = 144
-	columnsDrawn = 2 * (figureWidth - yAxisWidth - 2*margin) // half points
+	columnsDrawn = figureWidth - yAxisWidth - 2*margin // one a point
 )
 
 var (
