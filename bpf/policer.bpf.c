@@ -17,26 +17,9 @@
 #include "remark.h"
 #include "stats.h"
 #include "table.h"
+#include "tell.h"
 
 char _license[] SEC("license") = "Dual BSD/GPL";
-
-/*
- * What a packet needs while it is policed. Per CPU, since it is more than a program's stack takes: packets
- * are policed with bottom halves off, so no other comes between.
- */
-struct scratch {
-	struct frame frame;
-	struct packet packet;
-	struct cost cost;
-	struct chain chain;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct scratch);
-} scratch_map SEC(".maps");
 
 /* The frame as this hook sees it. */
 static always_inline void frame_of(struct __sk_buff *skb, struct frame *f)
@@ -190,6 +173,8 @@ int policer(struct __sk_buff *skb)
 		return TC_ACT_SHOT;
 	counters->packets[color] += w->cost.packets;
 	counters->bytes[color] += w->cost.bytes;
+	if (__builtin_expect(watching.wanted, 0))
+		tell(skb, class | arrival << 16 | color << 24);
 	replay_result(skb, KIND_METERED, class, arrival, color, w->cost.cost, &w->chain);
 	return act(skb, &w->packet, &c->actions[color]);
 }

@@ -60,6 +60,39 @@ const (
 	PolicerCountCOUNT_PACKETS PolicerCount = 3
 )
 
+type PolicerDecision struct {
+	_   structs.HostLayout
+	Now uint64
+	Key struct {
+		_    structs.HostLayout
+		Word [5]uint64
+	}
+	Cost       uint32
+	Packets    uint32
+	Generation uint32
+	Class      uint16
+	Vlan       uint16
+	Dscp       uint8
+	Family     uint8
+	Arrival    uint8
+	Color      uint8
+	Chain      uint8
+	Overflow   uint8
+	Colors     [3]uint8
+	Pad        [7]uint8
+	Judged     [3]struct {
+		_      structs.HostLayout
+		Bucket struct {
+			_    structs.HostLayout
+			Last uint64
+			Tc   uint64
+			Tx   uint64
+		}
+		Profile    uint32
+		Generation uint32
+	}
+}
+
 type PolicerFamily uint32
 
 const (
@@ -327,7 +360,20 @@ type PolicerScratch struct {
 		Color     uint32
 		Overflow  uint32
 		ClockBack uint32
+		Kept      uint64
+		Judged    [3]struct {
+			_      structs.HostLayout
+			Bucket struct {
+				_    structs.HostLayout
+				Last uint64
+				Tc   uint64
+				Tx   uint64
+			}
+			Profile    uint32
+			Generation uint32
+		}
 	}
+	Decision PolicerDecision
 }
 
 type PolicerSet struct {
@@ -387,37 +433,73 @@ const (
 	PolicerVerbVERB_PRIORITY PolicerVerb = 16
 )
 
+type PolicerWatcherKind uint32
+
+const (
+	PolicerWatcherKindWATCHER_RECORD  PolicerWatcherKind = 0
+	PolicerWatcherKindWATCHER_MONITOR PolicerWatcherKind = 1
+	PolicerWatcherKindWATCHERS        PolicerWatcherKind = 2
+)
+
+type PolicerWatcherStats struct {
+	_       structs.HostLayout
+	Decided uint64
+	Written uint64
+	Lost    uint64
+	LeftOut uint64
+	Second  uint64
+	Used    uint64
+}
+
+type PolicerWatchers struct {
+	_       structs.HostLayout
+	Wanted  uint32
+	Pad     uint32
+	Watcher [2]struct {
+		_      structs.HostLayout
+		Colors uint32
+		Sample uint32
+		Budget uint64
+	}
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	PolicerMapAboutMap       = "about_map"
-	PolicerMapBuckets        = "buckets"
-	PolicerMapClassStatsMap  = "class_stats_map"
-	PolicerMapControlMap     = "control_map"
-	PolicerMapPolicies       = "policies"
-	PolicerMapPortStatsMap   = "port_stats_map"
-	PolicerMapPrefixCache    = "prefix_cache"
-	PolicerMapPrefixes       = "prefixes"
-	PolicerMapProfiles       = "profiles"
-	PolicerMapScratchMap     = "scratch_map"
-	PolicerMapTableMap       = "table_map"
-	PolicerProgPolicer       = "policer"
-	PolicerProgSettle        = "settle"
-	PolicerVarLinkHeader     = "link_header"
-	PolicerVarReplay         = "replay"
-	PolicerVarToGoColor      = "to_go_color"
-	PolicerVarToGoCount      = "to_go_count"
-	PolicerVarToGoFamily     = "to_go_family"
-	PolicerVarToGoKeyFields  = "to_go_key_fields"
-	PolicerVarToGoKind       = "to_go_kind"
-	PolicerVarToGoMeterType  = "to_go_meter_type"
-	PolicerVarToGoPer        = "to_go_per"
-	PolicerVarToGoReplayIn   = "to_go_replay_in"
-	PolicerVarToGoReplayLink = "to_go_replay_link"
-	PolicerVarToGoReplayOut  = "to_go_replay_out"
-	PolicerVarToGoSettleIn   = "to_go_settle_in"
-	PolicerVarToGoVerb       = "to_go_verb"
+	PolicerMapAboutMap        = "about_map"
+	PolicerMapBuckets         = "buckets"
+	PolicerMapClassStatsMap   = "class_stats_map"
+	PolicerMapControlMap      = "control_map"
+	PolicerMapMonitorRings    = "monitor_rings"
+	PolicerMapPolicies        = "policies"
+	PolicerMapPortStatsMap    = "port_stats_map"
+	PolicerMapPrefixCache     = "prefix_cache"
+	PolicerMapPrefixes        = "prefixes"
+	PolicerMapProfiles        = "profiles"
+	PolicerMapRecordRings     = "record_rings"
+	PolicerMapScratchMap      = "scratch_map"
+	PolicerMapTableMap        = "table_map"
+	PolicerMapWatcherStatsMap = "watcher_stats_map"
+	PolicerProgPolicer        = "policer"
+	PolicerProgSettle         = "settle"
+	PolicerVarLinkHeader      = "link_header"
+	PolicerVarReplay          = "replay"
+	PolicerVarToGoColor       = "to_go_color"
+	PolicerVarToGoCount       = "to_go_count"
+	PolicerVarToGoDecision    = "to_go_decision"
+	PolicerVarToGoFamily      = "to_go_family"
+	PolicerVarToGoKeyFields   = "to_go_key_fields"
+	PolicerVarToGoKind        = "to_go_kind"
+	PolicerVarToGoMeterType   = "to_go_meter_type"
+	PolicerVarToGoPer         = "to_go_per"
+	PolicerVarToGoReplayIn    = "to_go_replay_in"
+	PolicerVarToGoReplayLink  = "to_go_replay_link"
+	PolicerVarToGoReplayOut   = "to_go_replay_out"
+	PolicerVarToGoSettleIn    = "to_go_settle_in"
+	PolicerVarToGoVerb        = "to_go_verb"
+	PolicerVarToGoWatcherKind = "to_go_watcher_kind"
+	PolicerVarWatching        = "watching"
 )
 
 // LoadPolicer returns the embedded CollectionSpec for Policer.
@@ -470,37 +552,43 @@ type PolicerProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type PolicerMapSpecs struct {
-	AboutMap      *ebpf.MapSpec `ebpf:"about_map"`
-	Buckets       *ebpf.MapSpec `ebpf:"buckets"`
-	ClassStatsMap *ebpf.MapSpec `ebpf:"class_stats_map"`
-	ControlMap    *ebpf.MapSpec `ebpf:"control_map"`
-	Policies      *ebpf.MapSpec `ebpf:"policies"`
-	PortStatsMap  *ebpf.MapSpec `ebpf:"port_stats_map"`
-	PrefixCache   *ebpf.MapSpec `ebpf:"prefix_cache"`
-	Prefixes      *ebpf.MapSpec `ebpf:"prefixes"`
-	Profiles      *ebpf.MapSpec `ebpf:"profiles"`
-	ScratchMap    *ebpf.MapSpec `ebpf:"scratch_map"`
-	TableMap      *ebpf.MapSpec `ebpf:"table_map"`
+	AboutMap        *ebpf.MapSpec `ebpf:"about_map"`
+	Buckets         *ebpf.MapSpec `ebpf:"buckets"`
+	ClassStatsMap   *ebpf.MapSpec `ebpf:"class_stats_map"`
+	ControlMap      *ebpf.MapSpec `ebpf:"control_map"`
+	MonitorRings    *ebpf.MapSpec `ebpf:"monitor_rings"`
+	Policies        *ebpf.MapSpec `ebpf:"policies"`
+	PortStatsMap    *ebpf.MapSpec `ebpf:"port_stats_map"`
+	PrefixCache     *ebpf.MapSpec `ebpf:"prefix_cache"`
+	Prefixes        *ebpf.MapSpec `ebpf:"prefixes"`
+	Profiles        *ebpf.MapSpec `ebpf:"profiles"`
+	RecordRings     *ebpf.MapSpec `ebpf:"record_rings"`
+	ScratchMap      *ebpf.MapSpec `ebpf:"scratch_map"`
+	TableMap        *ebpf.MapSpec `ebpf:"table_map"`
+	WatcherStatsMap *ebpf.MapSpec `ebpf:"watcher_stats_map"`
 }
 
 // PolicerVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type PolicerVariableSpecs struct {
-	LinkHeader     *ebpf.VariableSpec `ebpf:"link_header"`
-	Replay         *ebpf.VariableSpec `ebpf:"replay"`
-	ToGoColor      *ebpf.VariableSpec `ebpf:"to_go_color"`
-	ToGoCount      *ebpf.VariableSpec `ebpf:"to_go_count"`
-	ToGoFamily     *ebpf.VariableSpec `ebpf:"to_go_family"`
-	ToGoKeyFields  *ebpf.VariableSpec `ebpf:"to_go_key_fields"`
-	ToGoKind       *ebpf.VariableSpec `ebpf:"to_go_kind"`
-	ToGoMeterType  *ebpf.VariableSpec `ebpf:"to_go_meter_type"`
-	ToGoPer        *ebpf.VariableSpec `ebpf:"to_go_per"`
-	ToGoReplayIn   *ebpf.VariableSpec `ebpf:"to_go_replay_in"`
-	ToGoReplayLink *ebpf.VariableSpec `ebpf:"to_go_replay_link"`
-	ToGoReplayOut  *ebpf.VariableSpec `ebpf:"to_go_replay_out"`
-	ToGoSettleIn   *ebpf.VariableSpec `ebpf:"to_go_settle_in"`
-	ToGoVerb       *ebpf.VariableSpec `ebpf:"to_go_verb"`
+	LinkHeader      *ebpf.VariableSpec `ebpf:"link_header"`
+	Replay          *ebpf.VariableSpec `ebpf:"replay"`
+	ToGoColor       *ebpf.VariableSpec `ebpf:"to_go_color"`
+	ToGoCount       *ebpf.VariableSpec `ebpf:"to_go_count"`
+	ToGoDecision    *ebpf.VariableSpec `ebpf:"to_go_decision"`
+	ToGoFamily      *ebpf.VariableSpec `ebpf:"to_go_family"`
+	ToGoKeyFields   *ebpf.VariableSpec `ebpf:"to_go_key_fields"`
+	ToGoKind        *ebpf.VariableSpec `ebpf:"to_go_kind"`
+	ToGoMeterType   *ebpf.VariableSpec `ebpf:"to_go_meter_type"`
+	ToGoPer         *ebpf.VariableSpec `ebpf:"to_go_per"`
+	ToGoReplayIn    *ebpf.VariableSpec `ebpf:"to_go_replay_in"`
+	ToGoReplayLink  *ebpf.VariableSpec `ebpf:"to_go_replay_link"`
+	ToGoReplayOut   *ebpf.VariableSpec `ebpf:"to_go_replay_out"`
+	ToGoSettleIn    *ebpf.VariableSpec `ebpf:"to_go_settle_in"`
+	ToGoVerb        *ebpf.VariableSpec `ebpf:"to_go_verb"`
+	ToGoWatcherKind *ebpf.VariableSpec `ebpf:"to_go_watcher_kind"`
+	Watching        *ebpf.VariableSpec `ebpf:"watching"`
 }
 
 // PolicerObjects contains all objects after they have been loaded into the kernel.
@@ -523,17 +611,20 @@ func (o *PolicerObjects) Close() error {
 //
 // It can be passed to LoadPolicerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type PolicerMaps struct {
-	AboutMap      *ebpf.Map `ebpf:"about_map"`
-	Buckets       *ebpf.Map `ebpf:"buckets"`
-	ClassStatsMap *ebpf.Map `ebpf:"class_stats_map"`
-	ControlMap    *ebpf.Map `ebpf:"control_map"`
-	Policies      *ebpf.Map `ebpf:"policies"`
-	PortStatsMap  *ebpf.Map `ebpf:"port_stats_map"`
-	PrefixCache   *ebpf.Map `ebpf:"prefix_cache"`
-	Prefixes      *ebpf.Map `ebpf:"prefixes"`
-	Profiles      *ebpf.Map `ebpf:"profiles"`
-	ScratchMap    *ebpf.Map `ebpf:"scratch_map"`
-	TableMap      *ebpf.Map `ebpf:"table_map"`
+	AboutMap        *ebpf.Map `ebpf:"about_map"`
+	Buckets         *ebpf.Map `ebpf:"buckets"`
+	ClassStatsMap   *ebpf.Map `ebpf:"class_stats_map"`
+	ControlMap      *ebpf.Map `ebpf:"control_map"`
+	MonitorRings    *ebpf.Map `ebpf:"monitor_rings"`
+	Policies        *ebpf.Map `ebpf:"policies"`
+	PortStatsMap    *ebpf.Map `ebpf:"port_stats_map"`
+	PrefixCache     *ebpf.Map `ebpf:"prefix_cache"`
+	Prefixes        *ebpf.Map `ebpf:"prefixes"`
+	Profiles        *ebpf.Map `ebpf:"profiles"`
+	RecordRings     *ebpf.Map `ebpf:"record_rings"`
+	ScratchMap      *ebpf.Map `ebpf:"scratch_map"`
+	TableMap        *ebpf.Map `ebpf:"table_map"`
+	WatcherStatsMap *ebpf.Map `ebpf:"watcher_stats_map"`
 }
 
 func (m *PolicerMaps) Close() error {
@@ -542,13 +633,16 @@ func (m *PolicerMaps) Close() error {
 		m.Buckets,
 		m.ClassStatsMap,
 		m.ControlMap,
+		m.MonitorRings,
 		m.Policies,
 		m.PortStatsMap,
 		m.PrefixCache,
 		m.Prefixes,
 		m.Profiles,
+		m.RecordRings,
 		m.ScratchMap,
 		m.TableMap,
+		m.WatcherStatsMap,
 	)
 }
 
@@ -556,20 +650,23 @@ func (m *PolicerMaps) Close() error {
 //
 // It can be passed to LoadPolicerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type PolicerVariables struct {
-	LinkHeader     *ebpf.Variable `ebpf:"link_header"`
-	Replay         *ebpf.Variable `ebpf:"replay"`
-	ToGoColor      *ebpf.Variable `ebpf:"to_go_color"`
-	ToGoCount      *ebpf.Variable `ebpf:"to_go_count"`
-	ToGoFamily     *ebpf.Variable `ebpf:"to_go_family"`
-	ToGoKeyFields  *ebpf.Variable `ebpf:"to_go_key_fields"`
-	ToGoKind       *ebpf.Variable `ebpf:"to_go_kind"`
-	ToGoMeterType  *ebpf.Variable `ebpf:"to_go_meter_type"`
-	ToGoPer        *ebpf.Variable `ebpf:"to_go_per"`
-	ToGoReplayIn   *ebpf.Variable `ebpf:"to_go_replay_in"`
-	ToGoReplayLink *ebpf.Variable `ebpf:"to_go_replay_link"`
-	ToGoReplayOut  *ebpf.Variable `ebpf:"to_go_replay_out"`
-	ToGoSettleIn   *ebpf.Variable `ebpf:"to_go_settle_in"`
-	ToGoVerb       *ebpf.Variable `ebpf:"to_go_verb"`
+	LinkHeader      *ebpf.Variable `ebpf:"link_header"`
+	Replay          *ebpf.Variable `ebpf:"replay"`
+	ToGoColor       *ebpf.Variable `ebpf:"to_go_color"`
+	ToGoCount       *ebpf.Variable `ebpf:"to_go_count"`
+	ToGoDecision    *ebpf.Variable `ebpf:"to_go_decision"`
+	ToGoFamily      *ebpf.Variable `ebpf:"to_go_family"`
+	ToGoKeyFields   *ebpf.Variable `ebpf:"to_go_key_fields"`
+	ToGoKind        *ebpf.Variable `ebpf:"to_go_kind"`
+	ToGoMeterType   *ebpf.Variable `ebpf:"to_go_meter_type"`
+	ToGoPer         *ebpf.Variable `ebpf:"to_go_per"`
+	ToGoReplayIn    *ebpf.Variable `ebpf:"to_go_replay_in"`
+	ToGoReplayLink  *ebpf.Variable `ebpf:"to_go_replay_link"`
+	ToGoReplayOut   *ebpf.Variable `ebpf:"to_go_replay_out"`
+	ToGoSettleIn    *ebpf.Variable `ebpf:"to_go_settle_in"`
+	ToGoVerb        *ebpf.Variable `ebpf:"to_go_verb"`
+	ToGoWatcherKind *ebpf.Variable `ebpf:"to_go_watcher_kind"`
+	Watching        *ebpf.Variable `ebpf:"watching"`
 }
 
 // PolicerPrograms contains all programs after they have been loaded into the kernel.

@@ -288,6 +288,63 @@ struct port_stats {
 	u64 unread; /* headers that could not be pulled within reach, for want of memory: dropped */
 };
 
+/* What became of one bucket of a decision, as it was under its lock. */
+struct judged {
+	struct bucket bucket; /* brought to now, after spending */
+	u32 profile;
+	u32 generation; /* of the policy that counted its tokens; newer than the packet's in a change */
+};
+
+/* What is told of one metered packet, to whoever watches. */
+struct decision {
+	u64 now;
+	struct key key; /* of the packet's flow */
+	u32 cost;
+	u32 packets;
+	u32 generation; /* of the policy that it met */
+	u16 class;
+	u16 vlan;
+	u8 dscp;
+	u8 family;
+	u8 arrival;
+	u8 color;
+	u8 chain;	      /* meters that judged; 0: contended */
+	u8 overflow;	      /* bit i: meter i's bucket is the overflow one */
+	u8 colors[MAX_CHAIN]; /* by each meter */
+	u8 pad[7];
+	struct judged judged[MAX_CHAIN]; /* as many as meters judged */
+};
+#define DECISION_HEAD __builtin_offsetof(struct decision, judged)
+
+/* Who may watch at one time. */
+enum watcher_kind {
+	WATCHER_RECORD = 0,
+	WATCHER_MONITOR = 1,
+	WATCHERS = 2,
+};
+
+/* What a watcher wants to be told. Written by user space; wanted is set last. */
+struct watcher {
+	u32 colors; /* bit c: decisions of colour c */
+	u32 sample; /* one in so many, of each CPU; 0 and 1: all */
+	u64 budget; /* decisions a second, of each CPU; 0: any */
+};
+struct watchers {
+	u32 wanted; /* bit w: watcher w is there. The program clears it of one that is gone */
+	u32 pad;
+	struct watcher watcher[WATCHERS];
+};
+
+/* Counters of a watcher's decisions, per CPU. They go on from one watcher to the next. */
+struct watcher_stats {
+	u64 decided;  /* packets of its colours that were metered */
+	u64 written;  /* of them, those told */
+	u64 lost;     /* for which there was no room */
+	u64 left_out; /* by sampling, or beyond the budget */
+	u64 second;   /* that the budget is of */
+	u64 used;     /* of the budget in that second */
+};
+
 /*
  * Replay (a test run of the very program; see docs/ARCHITECTURE.md): what a test run
  * cannot set in the context comes in cb[], what it cannot return goes out in it.
@@ -332,6 +389,8 @@ TO_GO(enum settle_in, settle_in);
 TO_GO(enum replay_link, replay_link);
 TO_GO(enum replay_out, replay_out);
 TO_GO(struct key_fields, key_fields);
+TO_GO(struct decision, decision);
+TO_GO(enum watcher_kind, watcher_kind);
 
 _Static_assert(sizeof(struct key) == 40 && sizeof(struct key_fields) == 40, "key");
 _Static_assert(sizeof(struct slot) == 128, "slot: two cache lines");
@@ -348,5 +407,7 @@ _Static_assert(sizeof(struct policy) == 24 + 64 * 480 + 256 * 144, "policy");
 _Static_assert(sizeof(struct table) == 128, "table");
 _Static_assert(sizeof(struct about) == 112, "about");
 _Static_assert(sizeof(struct class_stats) == 72, "class_stats");
+_Static_assert(sizeof(struct judged) == 32, "judged");
+_Static_assert(sizeof(struct decision) == 80 + MAX_CHAIN * 32, "decision");
 
 #endif

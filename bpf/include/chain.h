@@ -25,6 +25,8 @@ struct chain {
 	u32 color;	       /* of the packet: the worst */
 	u32 overflow;	       /* 1: an overflow bucket is among them */
 	u32 clock_back;	       /* buckets that saw a time before their last */
+	u64 kept; /* now of the packet that judged is of: it is written while somebody watches */
+	struct judged judged[MAX_CHAIN];
 };
 
 static always_inline void chain_begin(struct chain *ch, const struct cost *cost, u64 now,
@@ -191,6 +193,20 @@ static always_inline void chain_unlock(const struct held *h)
 	}
 }
 
+/* Keeps, where somebody watches, what became of a meter's bucket, which is still locked. */
+static always_inline void chain_keep(struct chain *ch, u32 i, const struct slot *slot)
+{
+	struct judged *judged = &ch->judged[i];
+
+	if (__builtin_expect(!watching.wanted, 1))
+		return;
+	if (!i)
+		ch->kept = ch->now;
+	judged->bucket = slot->bucket;
+	judged->profile = slot->profile;
+	judged->generation = slot->generation;
+}
+
 /* One meter of the chain judges. */
 __noinline int chain_judge(const struct meter *m, struct chain *ch, u32 i)
 {
@@ -219,18 +235,21 @@ __noinline int chain_pay(struct chain *ch, u32 i)
 	struct profile *p;
 	struct slot *slot;
 	struct set *s;
+	u64 at = i;
 
-	if (!ch || !t || i >= MAX_CHAIN)
+	barrier_var(at); /* or 6.1's verifier loses its bound */
+	if (!ch || !t || at >= MAX_CHAIN)
 		return 0;
-	s = set_at(ch->held[i].set);
+	s = set_at(ch->held[at].set);
 	if (!s)
 		return 0;
-	slot = set_slot(s, ch->held[i].slot);
+	slot = set_slot(s, ch->held[at].slot);
 	p = profile_at(t, slot->profile, slot->generation);
 	if (p && ch->color != RED)
-		meter_spend(p, &slot->bucket, ch->nanobytes, ch->colors[i]);
+		meter_spend(p, &slot->bucket, ch->nanobytes, ch->colors[at]);
 	chain_count(slot, ch);
-	chain_unlock(&ch->held[i]);
+	chain_keep(ch, at, slot);
+	chain_unlock(&ch->held[at]);
 	return 1;
 }
 
@@ -250,6 +269,7 @@ static always_inline int chain_single(const struct meter *m, struct chain *ch)
 	ch->slots[0] = ch->held[0].set * SET_SLOTS + ch->held[0].slot;
 	meter_spend(p, &slot->bucket, ch->nanobytes, ch->color);
 	chain_count(slot, ch);
+	chain_keep(ch, 0, slot);
 	chain_unlock(&ch->held[0]);
 	return 1;
 }

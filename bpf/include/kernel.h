@@ -38,6 +38,7 @@ typedef __s64 s64;
 /* Map types and flags (enum bpf_map_type). */
 enum {
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERF_EVENT_ARRAY = 4,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LPM_TRIE = 11,
 };
@@ -46,6 +47,10 @@ enum {
 	BPF_F_NO_PREALLOC = 1U << 0,
 	BPF_F_MMAPABLE = 1U << 10,
 };
+
+#define BPF_F_CURRENT_CPU 0xffffffffULL /* bpf_perf_event_output */
+
+#define ENOENT 2
 
 /* TC verdicts. UNSPEC lets the packet go on to the next program on the hook; OK would end the chain. */
 enum {

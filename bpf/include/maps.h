@@ -12,6 +12,9 @@
 volatile const u8 replay = 0;	   /* clock from tstamp, cb[] in and out: for test runs only */
 volatile const u8 link_header = 1; /* 0: an L3 device, packets start at the IP header */
 
+/* Who watches; see tell.h. Written by user space. */
+volatile struct watchers watching SEC(".data.watch");
+
 /* The buckets: the sets of each chain position, then the reserved sets. User space may map it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -20,6 +20,8 @@ const (
 	exitUsage    = 2 // usage or policy
 	exitLacking  = 3 // a privilege, a kernel feature or the bpffs
 	exitNotFound = 4 // no such device, or nothing attached to it
+
+	exitIncomplete = 5 // a record that is not whole: it proves nothing
 )
 
 // usageError is a command line that says nothing that can be done.
@@ -99,6 +101,8 @@ func exitCode(err error) int {
 		return exitLacking
 	case errors.Is(err, loader.ErrNoDevice), errors.Is(err, loader.ErrNotAttached):
 		return exitNotFound
+	case errors.Is(err, errIncomplete):
+		return exitIncomplete
 	default:
 		return exitFailed
 	}

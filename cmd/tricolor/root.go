@@ -4,8 +4,8 @@ import "github.com/spf13/cobra"
 
 // commands make the commands, in the order of the help.
 var commands = []func() *cobra.Command{
-	newCheck, newReplay, newExplain, newVerify, newCompare, newFit, newWhatIf,
-	newRun, newAttach, newDiff, newApply, newConfirm, newUpgrade, newSave, newRestore, newDetach, newGC, newShow, newTop, newDump, newExporter,
+	newCheck, newReplay, newExplain, newVerify, newCertify, newCompare, newFit, newWhatIf,
+	newRun, newAttach, newDiff, newApply, newConfirm, newUpgrade, newSave, newRestore, newDetach, newGC, newShow, newTop, newDump, newMonitor, newRecord, newExporter,
 	newDoctor, newDemo, newVersion,
 }
 
@@ -18,7 +18,8 @@ packets by colour and drops what is red, in the kernel, on an interface's TC hoo
 verifies captures.
 
 Exit codes: 0 done; 1 anything but the following; 2 wrong usage or policy; 3 a privilege, a
-kernel feature or the bpffs is missing; 4 no such device, or nothing attached to it.`,
+kernel feature or the bpffs is missing; 4 no such device, or nothing attached to it; 5 a record that is not
+whole, and proves nothing.`,
 		Args:              arguments(cobra.NoArgs),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
