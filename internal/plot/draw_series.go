@@ -14,6 +14,10 @@ const (
 	legendSample = 34
 	legendGap    = 16
 	bandOpacity  = 70 // of 255
+
+	// strokePoints is how many points are stroked at once: the rasteriser's time grows with the square of those that
+	// cross a row of pixels. A dash pattern begins anew with each stroke.
+	strokePoints = 128
 )
 
 // series draws one series into the box.
@@ -46,7 +50,13 @@ func (p *pen) series(s *Series, b box, x, y *scale) {
 			for _, d := range dashes[s.Dash] {
 				style.Dashes = append(style.Dashes, vg.Length(d))
 			}
-			p.StrokeLines(style, p.ClipLinesXY(path)...)
+			for _, line := range p.ClipLinesXY(path) {
+				for len(line) > strokePoints {
+					p.StrokeLines(style, line[:strokePoints])
+					line = line[strokePoints-1:]
+				}
+				p.StrokeLines(style, line)
+			}
 		}
 	}
 	if s.Kind == Line || s.Kind == Step {
