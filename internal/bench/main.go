@@ -83,6 +83,7 @@ var sections = []section{
 	{"floodred", "a veth flood, nearly every packet red", floodRedSection},
 	{"memory", "memory a flow", memorySection},
 	{"load", "loading the kernel program", loadSection},
+	{"scrape", "how full a table is, for a scrape", scrapeSection},
 	{"replay", "a capture through the mirror", replaySection},
 	{"dpdk", "the Go meters beside DPDK's", dpdkSection},
 	{"accuracy", "error of the rate, 1 B/s to 1 Tbit/s", accuracySection},

@@ -24,7 +24,9 @@ func get(h http.Handler, method, path string) (status int, body string) {
 func TestHandler(t *testing.T) {
 	c := Config{Version: "1.2.3", Log: slog.New(slog.DiscardHandler)}
 	policers := newCollector(c.Log)
-	policers.read = func() snapshot { return snapshot{policers: []policer{policerOf(t, identity{"eth0", "ingress", ""}, "web")}} }
+	policers.read = func() snapshot {
+		return snapshot{policers: []policer{policerOf(t, identity{"eth0", "ingress", ""}, "web")}}
+	}
 	h, err := c.handler(policers)
 	if err != nil {
 		t.Fatal(err)
