@@ -42,7 +42,7 @@ func TestExplain(t *testing.T) {
 		d := func(most uint64) uint64 { return rapid.Uint64Range(0, most).Draw(t, "n") }
 		m := mirrorOf(t, explainPlan(t, d(1) == 1))
 		now, gap := 1+d(1)*1e9, []uint64{1e6, 1e9}[d(1)] // in which nothing is full again, or all
-		spread := []uint64{3, 200}[d(1)] // few flows, or more than there is room for
+		spread := []uint64{3, 200}[d(1)]                 // few flows, or more than there is room for
 		for range 20 + 200*d(1) {
 			now += []uint64{0, 1, d(1e6), d(gap)}[d(3)]
 			at := now
