@@ -62,7 +62,7 @@ func TestExporterScrapedByPrometheus(t *testing.T) {
 		scrapedTraffic(t, 5001+i%4, 10000+i/4)
 	}
 
-	want := shown(t)
+	want := asShown(t)
 	for _, name := range []string{
 		"packets_total chain green d0 egress", "packets_total chain red d0 egress", "overflow_packets_total chain d0 egress",
 		"unmatched_packets_total d0 egress", "table_used_slots d0 egress 1", "table_used_slots d0 egress 2", "packets_total default green " + far + " ingress",
@@ -100,7 +100,7 @@ scrape_configs:
 
 	for _, job := range []string{"plain", "secured"} {
 		agree(t, job+" has the numbers of show", func() string {
-			return cmp.Diff(shown(t), queried(t, prometheus, `{__name__=~"tricolor_.*", job="`+job+`"}`))
+			return cmp.Diff(asShown(t), queried(t, prometheus, `{__name__=~"tricolor_.*", job="`+job+`"}`))
 		})
 	}
 
@@ -222,8 +222,8 @@ func breakPolicy(t *testing.T, device string, d loader.Direction) {
 	}
 }
 
-// shown is what show tells, under the names that queried has.
-func shown(t *testing.T) map[string]float64 {
+// asShown is what show tells, under the names that queried has.
+func asShown(t *testing.T) map[string]float64 {
 	t.Helper()
 	out := command(t, "", "show", "-o", "json")
 	if out.code != exitDone {

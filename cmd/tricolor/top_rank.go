@@ -31,7 +31,7 @@ func (c *topChoice) rank(packets, bytes *[marker.Colors]uint64) uint64 {
 	if c.packets {
 		of = packets
 	}
-	var n uint64
+	n := uint64(0)
 	switch c.order {
 	case "packets":
 		n = total(*packets)
