@@ -179,8 +179,10 @@ func (r *recorder) take() error {
 
 // over returns why the recording is over, or nothing.
 func (r *recorder) over(ctx context.Context) (string, error) {
-	if ctx.Err() != nil {
+	select {
+	case <-ctx.Done():
 		return endAsked, nil
+	default:
 	}
 	if polices, err := r.a.Polices(); err != nil || !polices {
 		return endReplaced, err
