@@ -2,7 +2,6 @@ package maps
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
 	"sync/atomic"
 	"unsafe"
@@ -152,11 +151,10 @@ func (r *reader) count(at Slot, slot *marker.Slot) {
 	}
 	c.At, c.Slot = at, *slot
 	if len(r.top) < r.most {
-		heap.Push(&r.top, c)
+		r.top.push(&c)
 		return
 	}
-	r.top[0] = c
-	heap.Fix(&r.top, 0)
+	r.top.replace(&c)
 }
 
 // hashOf tells keys apart, but for one pair in 2^32.
@@ -172,12 +170,31 @@ func hashOf(k *marker.Key) uint32 {
 // lowest is a heap with the lowest rank on top.
 type lowest []Counted
 
-func (h lowest) Len() int           { return len(h) }
-func (h lowest) Less(i, j int) bool { return h[i].Rank < h[j].Rank }
-func (h lowest) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *lowest) Push(c any)        { *h = append(*h, c.(Counted)) } //nolint:errcheck,forcetypeassert // nothing else is pushed
-func (h *lowest) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
+// push puts one in.
+func (h *lowest) push(c *Counted) {
+	*h = append(*h, *c)
+	for i := len(*h) - 1; i > 0; {
+		above := (i - 1) / 2
+		if (*h)[above].Rank <= (*h)[i].Rank {
+			return
+		}
+		(*h)[above], (*h)[i] = (*h)[i], (*h)[above]
+		i = above
+	}
+}
+
+// replace puts one in the place of the lowest.
+func (h lowest) replace(c *Counted) {
+	h[0] = *c
+	for i := 0; ; {
+		below := 2*i + 1
+		if below+1 < len(h) && h[below+1].Rank < h[below].Rank {
+			below++
+		}
+		if below >= len(h) || h[i].Rank <= h[below].Rank {
+			return
+		}
+		h[i], h[below] = h[below], h[i]
+		i = below
+	}
 }

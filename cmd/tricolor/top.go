@@ -120,8 +120,8 @@ func topGlyphs() glyphs {
 	return asciiGlyphs
 }
 
-// topFrames is how often the screen is drawn at most, a second: keys are answered at once all the same.
-const topFrames = 20
+// topFrames is how often the screen looks for something to draw, a second. Each look costs, even where there is nothing.
+const topFrames = 10
 
 // runTop runs the live screen until it is quit, ctx ends, or the terminal is gone.
 func runTop(ctx context.Context, w io.Writer, r *topReader, interval time.Duration, choice topChoice) error {

@@ -179,15 +179,15 @@ func (m *topModel) sortedClasses(h *topHook) []topClass {
 
 // sortedKeys are the buckets that were read and are wanted, in the order that was chosen. They are those of the
 // choice at the time of the reading: another filter shows what it takes of them until the next one.
-func (m *topModel) sortedKeys(h *topHook) []topKey {
-	var wanted []topKey
+func (m *topModel) sortedKeys(h *topHook) []*topKey {
+	var wanted []*topKey
 	for i := range h.keys {
 		k := &h.keys[i]
 		if m.choice.rank(&k.packets, &k.bytes) > 0 && m.choice.filter.takes(k.names, &k.key) {
-			wanted = append(wanted, *k)
+			wanted = append(wanted, k)
 		}
 	}
-	slices.SortStableFunc(wanted, func(a, b topKey) int {
+	slices.SortStableFunc(wanted, func(a, b *topKey) int {
 		return cmp.Compare(m.choice.rank(&b.packets, &b.bytes), m.choice.rank(&a.packets, &a.bytes))
 	})
 	return wanted

@@ -31,7 +31,7 @@ func (c *topChoice) rank(packets, bytes *[marker.Colors]uint64) uint64 {
 	if c.packets {
 		of = packets
 	}
-	n := uint64(0)
+	var n uint64
 	switch c.order {
 	case "packets":
 		n = total(*packets)

@@ -54,8 +54,8 @@ type topKey struct {
 // topMost is how many of the busiest buckets are kept.
 const topMost = 1000
 
-// topShare bounds what reading buckets costs: a table is read again once that took this share of the time since.
-const topShare = 80
+// topShare bounds what reading buckets costs: a table is read again once it took at most this part (1/100) of the time since.
+const topShare = 100
 
 // topID says which attachment is which.
 type topID struct {
@@ -107,12 +107,12 @@ func (r *topReader) close() error {
 
 // read tells what was counted since it was called before.
 func (r *topReader) read(choice *topChoice) (frame topFrame) {
-	all, err := attachments(r.args)
+	all, err := r.attachments()
 	frame.fault = err
 	here := map[topID]bool{}
 	for _, a := range all {
 		if r.direction == "both" || r.direction == a.Direction().String() {
-			id := topID{a.About.NetNS, a.About.Ifindex, a.About.Egress}
+			id := idOf(a)
 			readErr := r.readOne(id, a, choice)
 			if readErr != nil {
 				frame.fault = errors.Join(frame.fault, fmt.Errorf("%s %v: %w", a.Device, a.Direction(), readErr))
@@ -136,6 +136,33 @@ func (r *topReader) read(choice *topChoice) (frame topFrame) {
 	}
 	return frame
 }
+
+// attachments opens those that are read. After the first time by listing all, once: to look for a device's two
+// directions is to list them for each that it lacks.
+func (r *topReader) attachments() (wanted []*loader.Attachment, err error) {
+	if len(r.args) == 0 || len(r.seen) == 0 {
+		return attachments(r.args)
+	}
+	all, err := loader.List()
+	found := 0
+	for _, a := range all {
+		known := r.policers[idOf(a)] != nil
+		if known {
+			found++
+		}
+		if known || a.Here && a.Device == r.args[0] {
+			wanted = append(wanted, a)
+		} else if closeErr := a.Close(); closeErr != nil {
+			err = errors.Join(err, closeErr)
+		}
+	}
+	if found == len(r.seen) {
+		err = nil // it is of others
+	}
+	return wanted, err
+}
+
+func idOf(a *loader.Attachment) topID { return topID{a.About.NetNS, a.About.Ifindex, a.About.Egress} }
 
 // last is what the attachments did when they were read last, in the order in which they were found.
 func (r *topReader) last() (hooks []*topHook) {

@@ -292,7 +292,7 @@ func (m *topModel) addKeys(h *topHook, width, height int, add func(string)) {
 		add("  no bucket counted a packet")
 	}
 	for i := range keys[:min(height-1, len(keys))] {
-		k := &keys[i]
+		k := keys[i]
 		line := m.rates(&k.packets, &k.bytes, h.keysElapsed, width)
 		if m.bars(width) {
 			line += "  " + m.bar(k.Tc, k.CBS) + " " + m.bar(k.Te, k.EBS)
