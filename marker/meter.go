@@ -6,10 +6,13 @@ package marker
 // Judge is what becomes of a packet of cost nanobytes at now (ns), by this bucket alone: Refill,
 // Color and Spend in one. A time before the bucket's last earns nothing; clockBack is then true.
 func (p *Profile) Judge(b *Bucket, now, cost uint64, in Color) (color Color, clockBack bool) {
-	s := *b
-	if now < s.Last {
-		now, clockBack = s.Last, true
+	if now < b.Last {
+		// Not even a refill of 0 ns: it would clamp what a change of policy left over the burst.
+		color = p.Color(b, cost, in)
+		p.Spend(b, cost, color)
+		return color, true
 	}
+	s := *b
 	elapsed := now - s.Last
 	b.Last = now
 	in = p.arrival(in)
@@ -24,7 +27,7 @@ func (p *Profile) Judge(b *Bucket, now, cost uint64, in Color) (color Color, clo
 		s, color = srtcmJudge(rfc4115Refill(p, s, elapsed), cost, in) // rfc4115
 	}
 	b.Tc, b.Tx = s.Tc, s.Tx
-	return color, clockBack
+	return color, false
 }
 
 // arrival is the colour in which the meter takes a packet: a blind one takes it as green. Without a

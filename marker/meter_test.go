@@ -360,6 +360,19 @@ func TestJudgeIsItsThreeSteps(t *testing.T) {
 						return fmt.Errorf("judged %v, clock back %v, leaves %+v; in three steps %v, %v, %+v",
 							color, back, after, s.color, s.back, s.after)
 					}
+					// A bucket with more than its bursts hold: a change of policy left it so, and the
+					// clock stepped back behind the change.
+					over := s.before
+					over.Tc, over.Tx = over.Tc+marker.Nano, over.Tx+marker.Nano
+					after = over
+					color, back = s.profile.Judge(&after, s.now, s.bytes*marker.Nano, s.in)
+					steps := s.profile.Refill(&over, s.now)
+					want := s.profile.Color(&over, s.bytes*marker.Nano, s.in)
+					s.profile.Spend(&over, s.bytes*marker.Nano, want)
+					if color != want || back != steps || after != over {
+						return fmt.Errorf("over its bursts: judged %v, clock back %v, leaves %+v; in three steps %v, %v, %+v",
+							color, back, after, want, steps, over)
+					}
 					return nil
 				})
 				if err != nil {
