@@ -484,6 +484,7 @@ const (
 	PolicerProgPolicer        = "policer"
 	PolicerProgSettle         = "settle"
 	PolicerVarLinkHeader      = "link_header"
+	PolicerVarOrderedStores   = "ordered_stores"
 	PolicerVarReplay          = "replay"
 	PolicerVarToGoColor       = "to_go_color"
 	PolicerVarToGoCount       = "to_go_count"
@@ -573,6 +574,7 @@ type PolicerMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type PolicerVariableSpecs struct {
 	LinkHeader      *ebpf.VariableSpec `ebpf:"link_header"`
+	OrderedStores   *ebpf.VariableSpec `ebpf:"ordered_stores"`
 	Replay          *ebpf.VariableSpec `ebpf:"replay"`
 	ToGoColor       *ebpf.VariableSpec `ebpf:"to_go_color"`
 	ToGoCount       *ebpf.VariableSpec `ebpf:"to_go_count"`
@@ -651,6 +653,7 @@ func (m *PolicerMaps) Close() error {
 // It can be passed to LoadPolicerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type PolicerVariables struct {
 	LinkHeader      *ebpf.Variable `ebpf:"link_header"`
+	OrderedStores   *ebpf.Variable `ebpf:"ordered_stores"`
 	Replay          *ebpf.Variable `ebpf:"replay"`
 	ToGoColor       *ebpf.Variable `ebpf:"to_go_color"`
 	ToGoCount       *ebpf.Variable `ebpf:"to_go_count"`

@@ -6,6 +6,7 @@ package loader
 import (
 	"errors"
 	"fmt"
+	"runtime"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/rlimit"
@@ -76,6 +77,7 @@ func readSpec(o Options) (*ebpf.CollectionSpec, error) {
 	err = errors.Join(
 		spec.Variables["replay"].Set(bit(o.Replay)),
 		spec.Variables["link_header"].Set(bit(!o.L3)),
+		spec.Variables["ordered_stores"].Set(bit(runtime.GOARCH == "amd64")),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("set up the kernel program: %w", err)

@@ -9,8 +9,9 @@
 #define always_inline inline __attribute__((always_inline))
 
 /* Settings. What they switch off the verifier really removes. */
-volatile const u8 replay = 0;	   /* clock from tstamp, cb[] in and out: for test runs only */
-volatile const u8 link_header = 1; /* 0: an L3 device, packets start at the IP header */
+volatile const u8 replay = 0;	      /* clock from tstamp, cb[] in and out: for test runs only */
+volatile const u8 link_header = 1;    /* 0: an L3 device, packets start at the IP header */
+volatile const u8 ordered_stores = 0; /* 1: stores pass no earlier load or store: x86 */
 
 /* Who watches; see tell.h. Written by user space. */
 volatile struct watchers watching SEC(".data.watch");
