@@ -84,6 +84,7 @@ var sections = []section{
 	{"memory", "memory a flow", memorySection},
 	{"load", "loading the kernel program", loadSection},
 	{"scrape", "how full a table is, for a scrape", scrapeSection},
+	{"top", "a reading of a large table, for top", topSection},
 	{"replay", "a capture through the mirror", replaySection},
 	{"dpdk", "the Go meters beside DPDK's", dpdkSection},
 	{"accuracy", "error of the rate, 1 B/s to 1 Tbit/s", accuracySection},
