@@ -72,7 +72,10 @@ func prepare() error {
 			return fmt.Errorf("mount %s at %s: %w", m.kind, m.at, err)
 		}
 	}
-	for name, value := range map[string]string{"PATH": "/bin", "HOME": "/", "TMPDIR": "/tmp"} {
+	for name, value := range map[string]string{
+		"PATH": "/bin", "HOME": "/", "TMPDIR": "/tmp",
+		"TRICOLOR_HOST_CORES": bootParameter("tricolor.cores"), // that run this machine's CPUs
+	} {
 		if err := os.Setenv(name, value); err != nil {
 			return err
 		}

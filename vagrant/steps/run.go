@@ -92,9 +92,12 @@ func (p Place) run(step Step, allowed []*regexp.Regexp) Result {
 	return r
 }
 
-// judge says what is wrong with a step whose tests did end, and prints why tests were skipped.
+// judge says what is wrong with a step whose tests did end, and prints what they found and why some were skipped.
 func (p Place) judge(step Step, count *tally, allowed []*regexp.Regexp) error {
 	var wrong []string
+	for _, figures := range count.figures {
+		fmt.Fprintf(p.Out, "%s%s: %s\n", Mark, step.Name, figures)
+	}
 	if failed := count.leaves("FAIL"); len(failed) > 0 {
 		wrong = append(wrong, fmt.Sprintf("%d tests failed: %s", len(failed), few(failed)))
 	}

@@ -85,6 +85,7 @@ func TestRun(t *testing.T) {
 	passes := `echo '=== RUN   TestA
 === RUN   TestA/one
     a_test.go:7: something
+    a_test.go:8: figures: 7 packets on 2 CPUs
 === RUN   TestA/two
 --- PASS: TestA (0.10s)
     --- PASS: TestA/one (0.05s)
@@ -152,6 +153,9 @@ func TestRun(t *testing.T) {
 			}
 			if _, err := parsed.Run(place); (err != nil) != (c.want != "") {
 				t.Errorf("the list's error: %v", err)
+			}
+			if strings.HasPrefix(c.script, passes) && !strings.Contains(out.String(), "\nvm: x: 7 packets on 2 CPUs\n") {
+				t.Errorf("the figures are not printed:\n%s", &out)
 			}
 			if c.skipped > 0 && !strings.Contains(out.String(), "vm: x: skipped 1 (TestB): needs ") {
 				t.Errorf("the reason to skip is not printed:\n%s", &out)

@@ -14,6 +14,7 @@ type tally struct {
 	current string              // the test that speaks
 	said    map[string]string   // by each test, the first line of its log
 	ended   map[string][]string // tests by PASS, FAIL and SKIP, those that hold others too
+	figures []string            // what tests logged as "figures: …"
 }
 
 var (
@@ -44,8 +45,13 @@ func (t *tally) line(line string) {
 		t.current = m[1]
 	} else if m := ends.FindStringSubmatch(line); m != nil {
 		t.ended[m[1]] = append(t.ended[m[1]], m[2])
-	} else if m := logs.FindStringSubmatch(line); m != nil && t.said[t.current] == "" {
-		t.said[t.current] = m[1]
+	} else if m := logs.FindStringSubmatch(line); m != nil {
+		if t.said[t.current] == "" {
+			t.said[t.current] = m[1]
+		}
+		if figures, ok := strings.CutPrefix(m[1], "figures: "); ok {
+			t.figures = append(t.figures, figures)
+		}
 	}
 }
 

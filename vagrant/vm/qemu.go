@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime"
 	"strings"
 	"time"
 
@@ -127,16 +128,16 @@ func (m machine) listen(out io.Reader, start string) (verdict string, err error)
 func (m machine) arguments(word string) []string {
 	// Emulated CPUs take turns: in threads of their own they may meet code that the kernel patches half done,
 	// and panic; with two machines at once threads gain nothing; and a CPU that waits stalls all the more.
-	accel, cpu := "tcg,thread=single", "max"
+	accel, cpu, cores := "tcg,thread=single", "max", 1
 	if hasKVM() {
-		accel, cpu = "kvm", "host"
+		accel, cpu, cores = "kvm", "host", runtime.NumCPU()
 	}
 	return []string{
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-M", "q35", "-accel", accel, "-cpu", cpu, "-smp", fmt.Sprint(m.cpus), "-m", fmt.Sprint(m.memory),
 		"-device", fmt.Sprintf("isa-debug-exit,iobase=%#x,iosize=0x04", steps.ExitPort),
 		"-kernel", m.kernel, "-initrd", m.initrd, "-serial", "stdio",
-		"-append", fmt.Sprintf("console=ttyS0 panic=-1 oops=panic loglevel=2 sysctl.net.core.bpf_jit_enable=1 tricolor.each=%s tricolor.word=%s", m.each, word),
+		"-append", fmt.Sprintf("console=ttyS0 panic=-1 oops=panic loglevel=2 sysctl.net.core.bpf_jit_enable=1 tricolor.each=%s tricolor.cores=%d tricolor.word=%s", m.each, cores, word),
 	}
 }
 
