@@ -276,8 +276,7 @@ func TestStallAmidTraffic(t *testing.T) {
 			var stalls sync.WaitGroup
 			stalls.Go(func() {
 				defer done.Store(true)
-				for i := range 6 {
-					s.holdAmidTraffic(sets[i%len(sets)])
+				for i := 0; i < 6 && s.holdAmidTraffic(sets[i%len(sets)]); i++ {
 				}
 			})
 			onEach(t, allowedCPUs(t, 4), func(int) {
@@ -298,18 +297,19 @@ func TestStallAmidTraffic(t *testing.T) {
 	}
 }
 
-// holdAmidTraffic stalls until packets have been contended.
-func (s *stall) holdAmidTraffic(set uint32) {
+// holdAmidTraffic stalls until packets have been contended. It reports whether they have.
+func (s *stall) holdAmidTraffic(set uint32) bool {
 	const packets = 50
 	before := s.counters(stalledClass).Contended
 	if !s.h.hold(set) {
-		return
+		return false
 	}
 	defer s.h.release(set)
 	for end := time.Now().Add(time.Minute); s.counters(stalledClass).Contended < before+packets; {
 		if time.Now().After(end) {
 			s.Errorf("set %d is held for a minute: %d packets contended", set, s.counters(stalledClass).Contended-before)
-			return
+			return false
 		}
 	}
+	return true
 }
