@@ -20,6 +20,9 @@ verifies captures.
 Exit codes: 0 done; 1 anything but the following; 2 wrong usage or policy; 3 a privilege, a
 kernel feature or the bpffs is missing; 4 no such device, or nothing attached to it; 5 a record that is not
 whole, and proves nothing.`,
+		Example: `  tricolor replay video.pcap --meter srtcm --cir 10mbit --cbs 96KiB --ebs 192KiB
+  sudo tricolor attach eth0 --direction ingress -f policy.yaml
+  sudo tricolor show eth0`,
 		Args:              arguments(cobra.NoArgs),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
@@ -31,5 +34,6 @@ whole, and proves nothing.`,
 	for _, command := range commands {
 		root.AddCommand(command())
 	}
+	complete(root)
 	return root
 }

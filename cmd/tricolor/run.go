@@ -27,7 +27,7 @@ too. It ends with SIGTERM: what is policed stays so. It exits with 1 where a pol
 What "save --all --to FOLDER" kept is restored from --save-dir. Where nothing was saved, buckets begin empty as of
 boot ("attach --drained"), so that a crash grants nobody a second burst. The buckets of a device that went away are
 kept until it is back. Everything works without run as well: it does what the other commands do.`,
-		Example: "  sudo tricolor run\n  sudo systemctl reload tricolor",
+		Example: "  sudo tricolor run --config policies --save-dir saved",
 		Args:    arguments(cobra.NoArgs),
 	}
 	d := daemon.Daemon{}
