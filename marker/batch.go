@@ -82,7 +82,10 @@ func (m *Mirror) decide(f *Frame, now uint64, p *prepared, out *Outcome) {
 	}
 	c := &plan.Classes[p.class]
 	counters := &m.stats.Classes[c.Stats]
-	color := m.meter(c, p, now)
+	color, done := m.single(c, p, now)
+	if !done {
+		color = m.meter(c, p, now)
+	}
 	counters.ClockBack += uint64(m.chain.clockBack)
 	if m.chain.overflow {
 		counters.Overflow += uint64(p.cost.packets)

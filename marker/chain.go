@@ -78,3 +78,24 @@ func (m *Mirror) meter(c *Class, p *prepared, now uint64) (color Color) {
 	}
 	return color
 }
+
+// single is meter where the class has one meter, whose bucket was found ahead and is of the packet's profile and
+// generation: most packets. Reports whether it was so; else nothing was done.
+func (m *Mirror) single(c *Class, p *prepared, now uint64) (color Color, done bool) {
+	at := p.places[0].hint
+	if len(c.Meters) != 1 || p.keyed != 1 || at == NoSet || m.chain.watch != nil {
+		return 0, false
+	}
+	slot := m.table.slot(at)
+	if !slot.Key.is(&p.places[0].key) || slot.Generation != p.generation || slot.Profile != p.profile {
+		return 0, false
+	}
+	color, clockBack := m.generations.profile(p.profile, p.generation).Judge(&slot.Bucket, now, p.cost.cost*Nano, p.arrival)
+	m.chain.held[0].at, m.chain.overflow, m.chain.clockBack = at, false, 0
+	if clockBack {
+		m.chain.clockBack = 1
+	}
+	slot.Packets[color] += uint64(p.cost.packets)
+	slot.Bytes[color] += p.cost.bytes
+	return color, true
+}
