@@ -139,7 +139,11 @@ func replayPassages(t *table, plan *marker.Plan, packets int) []passage {
 }
 
 func replaySection(t *table) error {
-	plan, err := hotPlan()
+	plan, err := planOf(marker.Params{Meter: marker.SRTCM, CIR: plenty.rate, CBS: plenty.burst, EBS: 1 << 20}, 1<<17)
+	if err != nil {
+		return err
+	}
+	large, err := hotPlan()
 	if err != nil {
 		return err
 	}
@@ -148,20 +152,20 @@ func replaySection(t *table) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if err := snappedRows(t, plan, filepath.Join(dir, "snapped.pcap")); err != nil {
+	if err := snappedRows(t, plan, large, filepath.Join(dir, "snapped.pcap")); err != nil {
 		return err
 	}
 	return fullRows(t, plan, filepath.Join(dir, "full.pcap"))
 }
 
 // snappedRows are of a capture of 96 bytes a packet: ns a packet, and the memory.
-func snappedRows(t *table, plan *marker.Plan, file string) error {
+func snappedRows(t *table, plan, large *marker.Plan, file string) error {
 	const flows, packets = 50_000, 1_000_000
 	if err := writeCapture(file, flows, packets); err != nil {
 		return err
 	}
-	t.note("1M packets, 96 bytes of each, %d flows; a table of 2M slots", flows)
-	passages := replayPassages(t, plan, packets)
+	t.note("1M packets, 96 bytes of each, %d flows; a table of 131,072 slots", flows)
+	passages := append(replayPassages(t, plan, packets), passage{"tricolor's replay, a table of 2M slots", "", replayOf(large, packets)})
 	figures, err := pass(file, passages)
 	if err != nil {
 		return err
