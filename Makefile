@@ -13,7 +13,7 @@ NFPM_VERSION := v2.45.0
 NFPM         := bin/nfpm-$(NFPM_VERSION)
 
 CLANG_FORMAT ?= clang-format-19
-C_FILES       = $(wildcard bpf/*.c bpf/include/*.h internal/bench/dpdk/*.c)
+C_FILES       = $(wildcard bpf/*.c bpf/include/*.h internal/bench/dpdk/*.c internal/bench/peer/*.c)
 
 FUZZTIME ?= 60s
 

@@ -15,7 +15,7 @@ import (
 // arm is one thing that is timed in the kernel, in turn with others: a driver and what it calls.
 type arm struct {
 	plan    *marker.Plan
-	policer *loader.Program // nil: the empty program
+	policer *loader.Program // nil: the empty program, or a peer
 	nothing *ebpf.Program
 	*driver
 	stream stream
@@ -53,18 +53,17 @@ func newArm(plan *marker.Plan, t stream) (_ *arm, err error) {
 	if a.policer, err = loader.Load(a.plan, loader.Options{Seeds: marker.SeedsFrom(1)}); err != nil {
 		return nil, err
 	}
-	if err := a.fill(); err != nil {
+	if err := fill(a.policer.Program, t); err != nil {
 		return nil, err
 	}
 	a.driver, err = newDriver(a.policer.Program, t)
 	return a, err
 }
 
-// fill sends a packet of every flow, in order.
-func (a *arm) fill() error {
-	t := a.stream
+// fill sends a target a packet of every flow, in order.
+func fill(target *ebpf.Program, t stream) error {
 	t.sequential = true
-	d, err := newDriver(a.policer.Program, t)
+	d, err := newDriver(target, t)
 	if err != nil {
 		return err
 	}

@@ -73,6 +73,8 @@ type section struct {
 
 var sections = []section{
 	{"kernel", "the kernel program over an empty one", kernelSection},
+	{"maps", "the kernel program beside policers in maps of the kernel's own, over an empty one", mapsSection},
+	{"access", "reads of a table at random places, over none", accessSection},
 	{"chain", "the kernel program, one thing after the other", chainSection},
 	{"scale", "the kernel program, 4 million flows", scaleSection},
 	{"contention", "the kernel program, two CPUs at once", contentionSection},
