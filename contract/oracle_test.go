@@ -284,7 +284,8 @@ func TestClockBack(t *testing.T) {
 	}
 }
 
-// Every scenario's arrivals stand in order, whatever the contract; a steady one is all admitted where a burst
+// Every scenario's arrivals stand in order, whatever the contract; an edge's last is as late as in the default, in
+// windows; a steady one is all admitted where a burst
 // of two is allowed.
 func TestScenarios(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -300,6 +301,9 @@ func TestScenarios(t *testing.T) {
 			}
 			if !slices.IsSortedFunc(in, func(a, b Arrival) int { return int(int64(a.Time) - int64(b.Time)) }) || len(in) == 0 {
 				t.Fatalf("%s of %+v: %d arrivals, or out of order", s.Name, p, len(in))
+			}
+			if last := in[len(in)-1].Time; s.Name == "edge" && last > 2*p.Window+p.Window/60 {
+				t.Fatalf("edge of %+v: the late group ends at %d ns, out of proportion", p, last)
 			}
 			if s.Name == "steady" && p.Burst >= 2*size {
 				c, _ := New(p)

@@ -89,7 +89,8 @@ func edge(s *sequence) {
 	before := edgeGroup(s.quota, 12)
 	s.group(s.Window-margin-(before-1)*s.gap, before, s.gap)
 	s.group(s.Window+margin, edgeGroup(s.quota, 23), s.gap)
-	s.group(s.Window+part(s.Window, 41, 60), edgeGroup(s.quota, 5), s.Window/12)
+	late := edgeGroup(s.quota, 5)
+	s.group(s.Window+part(s.Window, 41, 60), late, s.Window/3/max(1, late-1))
 }
 
 // edgeGroup is how many arrivals a group of the edge has, at least one.
