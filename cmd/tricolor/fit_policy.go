@@ -38,7 +38,7 @@ func (t *target) profile(taken []string) (name, value string) {
 		burst = fmt.Sprintf("%d pkt", t.cbs)
 	}
 	compact := func(s string) string { return strings.ReplaceAll(s, " ", "") }
-	return name, fmt.Sprintf("{ meter: token, cir: %s, cbs: %s }", compact(units.FormatRate(t.chosen.Rate, t.countsPackets())), compact(burst))
+	return name, fmt.Sprintf("{ meter: token, cir: %s, cbs: %s }", compact(t.rate(t.chosen.Rate)), compact(burst))
 }
 
 // meters is a class's chain of the one profile.

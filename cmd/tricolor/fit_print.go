@@ -53,7 +53,13 @@ func (t *target) amount(n uint64) string {
 	return units.FormatCount(n) + " B"
 }
 
-func (t *target) rate(perSecond uint64) string { return units.FormatRate(perSecond, t.countsPackets()) }
+// rate prints a rate of the curve: all of a column in bits, or in packets.
+func (t *target) rate(perSecond uint64) string {
+	if t.countsPackets() {
+		return units.FormatRate(perSecond, true)
+	}
+	return units.FormatBits(perSecond)
+}
 
 // mean prints a mean rate.
 func (t *target) mean(cost uint64) string {
@@ -63,7 +69,7 @@ func (t *target) mean(cost uint64) string {
 	if t.countsPackets() {
 		return units.FormatCount(meanRate(cost, t.span)) + " pps"
 	}
-	return units.FormatMeanRate(meanRate(cost, t.span))
+	return units.FormatMeanOver(cost, t.span)
 }
 
 // fills is the time in which a burst is earned at a rate.

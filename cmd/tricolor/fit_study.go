@@ -201,6 +201,11 @@ func (s *study) pass(ctx context.Context, begin func(), each func(t *target, k *
 			say(s.stderr, oneLined(err.Error(), nil))
 			s.failed = true
 		}
+		if file.records == 0 {
+			for _, line := range clockWarnings(result) {
+				warn(s.stderr, "%s: %s", printable(file.path), line)
+			}
+		}
 		file.records, file.span = uint64(result.Records), result.Span()
 	}
 	return nil

@@ -79,9 +79,9 @@ func (r *replayer) print(result *pcaptest.Replay, top int) error {
 	for i, a := range result.Applied {
 		fmt.Fprintf(w, "  %s in force from packet %d on, as of %s\n", printable(r.then[i].file), a.Packet, r.then[i].word)
 	}
-	rate := result.MeanRate
-	if result.Span() == 0 {
-		rate = nil
+	var rate func(bytes uint64) string
+	if span := result.Span(); span > 0 {
+		rate = func(bytes uint64) string { return units.FormatMeanOver(bytes, span) }
 	}
 	var err error
 	if classes := r.classes(result); len(classes) == 1 {

@@ -29,15 +29,15 @@ func (t numbers) named(name string, cells ...string) {
 
 func (t numbers) flush() error { return t.w.Flush() }
 
-// printColors prints a table of a class's counters by colour; with their mean rates (bytes per second)
+// printColors prints a table of a class's counters by colour; with their mean rates
 // where meanRate is not nil.
-func printColors(w io.Writer, c *marker.ClassStats, meanRate func(bytes uint64) uint64) error {
+func printColors(w io.Writer, c *marker.ClassStats, meanRate func(bytes uint64) string) error {
 	packets, bytes := total(c.Packets), total(c.Bytes)
 	t := newNumbers(w)
 	row := func(name string, p, b uint64) {
 		cells := []string{name, units.FormatCount(p), units.FormatCount(b), share(b, bytes)}
 		if meanRate != nil {
-			cells = append(cells, units.FormatMeanRate(meanRate(b)))
+			cells = append(cells, meanRate(b))
 		}
 		t.row(cells...)
 	}
@@ -69,7 +69,7 @@ func classRows(plan *marker.Plan, s *marker.Stats) (rows []classRow) {
 
 // printClasses prints a table of all classes' counters by colour, with their total; with their mean rates
 // as printColors.
-func printClasses(w io.Writer, classes []classRow, meanRate func(bytes uint64) uint64) error {
+func printClasses(w io.Writer, classes []classRow, meanRate func(bytes uint64) string) error {
 	t := newNumbers(w)
 	heads := []string{"colour", "packets", "bytes", "share of bytes"}
 	if meanRate != nil {
@@ -87,7 +87,7 @@ func printClasses(w io.Writer, classes []classRow, meanRate func(bytes uint64) u
 	row := func(class, name string, packets, bytes uint64) {
 		cells := []string{name, units.FormatCount(packets), units.FormatCount(bytes), share(bytes, whole)}
 		if meanRate != nil {
-			cells = append(cells, units.FormatMeanRate(meanRate(bytes)))
+			cells = append(cells, meanRate(bytes))
 		}
 		t.named(class, cells...)
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 	"strconv"
+	"strings"
 )
 
 // step is a unit and how much of the base one it is.
@@ -65,6 +66,45 @@ func FormatMeanRate(bytesPerSecond uint64) string {
 		return FormatBytes(bytesPerSecond) + "/s"
 	}
 	return rounded(bytesPerSecond*8, bitSteps, "bit/s")
+}
+
+// FormatBits prints a rate in bytes per second exactly, in the largest unit of bits that it reaches: "1.2 Mbit/s",
+// "320 bit/s". ParseRate reads it back to the same number.
+func FormatBits(perSecond uint64) string {
+	high, value := bits.Mul64(perSecond, 8)
+	if high > 0 {
+		return FormatRate(perSecond, false)
+	}
+	for _, s := range bitSteps {
+		if value >= s.amount {
+			whole := strconv.FormatUint(value/s.amount, 10)
+			if part := value % s.amount; part > 0 {
+				digits := strconv.FormatUint(s.amount+part, 10)[1:]
+				whole += "." + strings.TrimRight(digits, "0")
+			}
+			return whole + " " + s.name
+		}
+	}
+	return strconv.FormatUint(value, 10) + " bit/s"
+}
+
+// FormatMeanOver prints the mean rate of bytes over a time in ns as FormatMeanRate does, from the nearest bit per
+// second. A time of 0 gives "0 bit/s".
+func FormatMeanOver(bytes, ns uint64) string {
+	if ns == 0 {
+		return "0 bit/s"
+	}
+	high, low := bits.Mul64(bytes, 8*giga)
+	low, carry := bits.Add64(low, ns/2, 0)
+	if high += carry; high < ns {
+		rate, _ := bits.Div64(high, low, ns)
+		return rounded(rate, bitSteps, "bit/s")
+	}
+	rate := uint64(math.MaxUint64) // more than there is
+	if high, low = bits.Mul64(bytes, giga); high < ns {
+		rate, _ = bits.Div64(high, low, ns)
+	}
+	return FormatMeanRate(rate)
 }
 
 // rounded prints value with three figures, rounded half up.
