@@ -34,7 +34,8 @@ func (k ChangeKind) String() string {
 type Change struct {
 	Part string // "class voice", "class voice, meter 1 (per flow)", "malformed", "order of classes"
 	Kind ChangeKind
-	Text string // what is changed; for New and Gone what that means; empty where Kept
+	Text string // what is changed, and what becomes of buckets and counters; empty where Kept
+	What string // the part of Text that is of the policy itself, and not of buckets and counters
 }
 
 // String returns the change in a line: `class voice: changed: green pass → dscp=af11`.
@@ -57,18 +58,18 @@ func Unchanged(changes []Change) bool {
 func Diff(prev, next *marker.Plan) []Change {
 	d := differ{prev: prev, next: next}
 	if prev.Malformed != next.Malformed {
-		d.add("malformed", Changed, fmt.Sprintf("%v → %v", prev.Malformed, next.Malformed))
+		d.add("malformed", Changed, fmt.Sprintf("%v → %v", prev.Malformed, next.Malformed), "")
 	}
 	if a, b := common(prev, next), common(next, prev); !slices.Equal(a, b) {
 		d.add("order of classes", Changed, fmt.Sprintf("%s → %s: the first that matches takes a packet",
-			strings.Join(a, ", "), strings.Join(b, ", ")))
+			strings.Join(a, ", "), strings.Join(b, ", ")), "")
 	}
 	for i := range next.Classes {
 		d.class(&next.Classes[i])
 	}
 	for i := range prev.Classes {
 		if c := &prev.Classes[i]; classOf(next, c.Name) == nil {
-			d.add("class "+c.Name, Gone, "its buckets and counters are lost; its packets go to a later class that matches, else pass unmetered")
+			d.add("class "+c.Name, Gone, "its packets go to a later class that matches, else pass unmetered", "its buckets and counters are lost")
 		}
 	}
 	return d.changes
@@ -99,19 +100,31 @@ type differ struct {
 	changes    []Change
 }
 
-func (d *differ) add(part string, kind ChangeKind, text string) {
-	d.changes = append(d.changes, Change{part, kind, text})
+// add adds a change: what the policy changes, and what becomes of buckets and counters.
+func (d *differ) add(part string, kind ChangeKind, what, fate string) {
+	text := what
+	switch {
+	case what == "":
+		text = fate
+	case kind == New:
+		text = fate + ": " + what
+	case kind == Gone && fate != "":
+		text = fate + "; " + what
+	case fate != "":
+		text = what + "; " + fate
+	}
+	d.changes = append(d.changes, Change{part, kind, text, what})
 }
 
 func (d *differ) class(next *marker.Class) {
 	part := "class " + next.Name
 	prev := classOf(d.prev, next.Name)
 	if prev == nil {
-		d.add(part, New, "its counters start at 0")
+		d.add(part, New, "", "its counters start at 0")
 	} else if what := d.classChanges(prev, next); len(what) > 0 {
-		d.add(part, Changed, strings.Join(what, "; "))
+		d.add(part, Changed, strings.Join(what, "; "), "")
 	} else {
-		d.add(part, Kept, "")
+		d.add(part, Kept, "", "")
 	}
 	for position := range next.Meters {
 		d.meter(part, prev, next, position)
@@ -124,9 +137,9 @@ func (d *differ) class(next *marker.Class) {
 		switch {
 		case meterOf(d.next, next, id) != nil:
 		case find(d.next, id) != nil:
-			d.add(name, Gone, "the class leaves it; other classes still share the bucket")
+			d.add(name, Gone, "the class leaves it; other classes still share the bucket", "")
 		default:
-			d.add(name, Gone, "its buckets are lost")
+			d.add(name, Gone, "", "its buckets are lost")
 		}
 	}
 }
@@ -245,11 +258,11 @@ func (d *differ) meter(part string, prevClass, nextClass *marker.Class, position
 	id := bucketOfPlan(d.next, nextClass, position)
 	prev := find(d.prev, id)
 	if prev == nil {
-		text := "its buckets start full"
+		var why string
 		if prevClass != nil && position < len(prevClass.Meters) {
-			text += d.whyNew(prevClass, nextClass, position)
+			why = d.whyNew(prevClass, nextClass, position)
 		}
-		d.add(name, New, text)
+		d.add(name, New, why, "its buckets start full")
 		return
 	}
 	var what []string
@@ -264,10 +277,10 @@ func (d *differ) meter(part string, prevClass, nextClass *marker.Class, position
 		what = append(what, "the class joins the bucket of others")
 	}
 	if len(what) > 0 {
-		d.add(name, Changed, strings.Join(what, "; ")+"; its buckets keep their tokens, up to the new bursts")
+		d.add(name, Changed, strings.Join(what, "; "), "its buckets keep their tokens, up to the new bursts")
 		return
 	}
-	d.add(name, Kept, "")
+	d.add(name, Kept, "", "")
 }
 
 // whyNew says why a meter is not the one that stood at its place.
@@ -275,11 +288,11 @@ func (d *differ) whyNew(prevClass, nextClass *marker.Class, position int) string
 	a, b := &prevClass.Meters[position], &nextClass.Meters[position]
 	switch {
 	case prevClass.Count != nextClass.Count:
-		return fmt.Sprintf(": count %v → %v", prevClass.Count, nextClass.Count)
+		return fmt.Sprintf("count %v → %v", prevClass.Count, nextClass.Count)
 	case describePer(a) != describePer(b):
-		return fmt.Sprintf(": %s → %s", describePer(a), describePer(b))
+		return fmt.Sprintf("%s → %s", describePer(a), describePer(b))
 	default:
-		return ": the interface's bucket is that of another profile"
+		return "the interface's bucket is that of another profile"
 	}
 }
 

@@ -190,6 +190,10 @@ func (w *whatIf) compile() error {
 	// Where one cannot follow the other in place (another size of the table), they can be compared all the same.
 	if next, err := read[1].CompileAfter(w.sides[0].plan); err == nil {
 		w.changes = policy.Diff(w.sides[0].plan, next)
+		for i := range w.changes {
+			c := &w.changes[i]
+			c.Text = c.What // each policy has run from the start: no bucket is carried over
+		}
 	}
 	return nil
 }
@@ -232,6 +236,9 @@ func (w *whatIf) file(ctx context.Context, file string) error {
 		if err != nil {
 			say(w.stderr, oneLined(err.Error(), w.files))
 			w.failed = true
+		}
+		for _, line := range clockWarnings(result) {
+			warn(w.stderr, "%s: %s", printable(file), line)
 		}
 		w.records += uint64(result.Records)
 		w.span += result.Span()
