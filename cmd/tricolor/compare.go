@@ -49,7 +49,8 @@ With --audit the algorithms themselves are checked: 324 cases, 8 checks each.`,
 	flags.Var(c.scenario, "scenario", "make up the arrivals: "+oneOf(scenarioNames()))
 	flags.StringVar(&c.rate, "rate", "", "`RATE` that all contracts promise (a scenario's default: 5pps)")
 	flags.StringVar(&c.burst, "burst", "", "burst `SIZE` of token bucket and GCRA (a scenario's default: 8 packets)")
-	flags.DurationVar(&c.window, "window", 6*time.Second, "`TIME` that a window takes")
+	c.window = period(6 * time.Second)
+	flags.Var(&c.window, "window", "`TIME` that a window takes")
 	flags.StringVar(&c.queue, "queue", "", "queue `SIZE` of the shaper (default: the burst; a scenario's: 18 packets)")
 	flags.StringVar(&c.per, "per", "whole", "`KEY`, who shares a contract: whole, flow, src, dst, src/24,56, dst/24,56, vlan or dscp")
 	flags.StringVar(&c.flows, "flows", "", "tell `N` keys of captures apart, rounded up to a power of two (default 1M)")
@@ -74,7 +75,7 @@ func scenarioNames() (names []string) {
 type comparer struct {
 	scenario           *choice
 	rate, burst, queue string
-	window             time.Duration
+	window             period
 	per, flows         string
 	audit              bool
 	plot               *plotFlag

@@ -3,6 +3,7 @@ package main
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -39,6 +40,25 @@ func oneOf(words []string) string {
 		return strings.Join(words, "")
 	}
 	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// period is a flag of a time that something takes.
+type period time.Duration
+
+// String implements pflag.Value.
+func (p *period) String() string { return time.Duration(*p).String() }
+
+// Type implements pflag.Value.
+func (*period) Type() string { return "TIME" }
+
+// Set implements pflag.Value.
+func (p *period) Set(word string) error {
+	d, err := time.ParseDuration(word)
+	if err != nil {
+		return usage("say a time with its unit, such as 6s or 300ms")
+	}
+	*p = period(d)
+	return nil
 }
 
 // plain is a flag of a plain decimal number, without a unit.

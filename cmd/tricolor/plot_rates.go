@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tricolor-policer/tricolor/internal/plot"
+	"github.com/tricolor-policer/tricolor/internal/units"
 	"github.com/tricolor-policer/tricolor/marker"
 	"github.com/tricolor-policer/tricolor/pcaptest"
 )
@@ -147,7 +148,7 @@ func roundDuration(ns uint64) string {
 		name string
 	}{{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}} {
 		if ns >= unit.ns {
-			return fmt.Sprintf("%d %s", ns/unit.ns, unit.name)
+			return units.FormatCount(ns/unit.ns) + " " + unit.name
 		}
 	}
 	return fmt.Sprintf("%d ns", ns)
