@@ -42,6 +42,8 @@ type bucket struct {
 	policy  uint32
 	profile uint32
 	bound   [envelopes]usage
+	held    ledger
+	gave    bool // tokens for a packet
 }
 
 // usage is how much of an envelope is used, and since when.
@@ -94,6 +96,9 @@ func (b *bucket) drain(bounds *[envelopes]envelope, now uint64) {
 // change goes over to other envelopes: what was left is left, as far as the new burst holds it.
 func (b *bucket) change(old [envelopes]envelope, before, now *record.Profile, result *Result) [envelopes]envelope {
 	bounds := envelopesOf(now)
+	if b.bound[Green].used == 0 && b.bound[Total].used == 0 {
+		return bounds // it may have been full, forgotten, and be a new one by the new policy
+	}
 	for i := range b.bound {
 		u := &b.bound[i]
 		left := old[i].burst - min(u.used, old[i].burst)

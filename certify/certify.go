@@ -65,6 +65,12 @@ type Result struct {
 	Broken   Interval  // the first that did; where Breaks is not 0
 	Spans    uint64    // intervals over a change of meter that no envelope spans: they are two
 	Late     uint64    // packets that stood too far from their place
+
+	// Packets after which a bucket held more than it had held and earned, less what they took: a ledger that no
+	// policer wrote. ExcessKey and ExcessAt are those of the first.
+	Excess    uint64
+	ExcessKey uint32
+	ExcessAt  Packet
 }
 
 const nano = 1_000_000_000
@@ -87,11 +93,13 @@ func New(policies *[]record.Policy) *Certifier {
 type event struct {
 	at      Packet
 	key     uint32
-	cost    uint64 // nanobytes
-	color   record.Color
+	cost    uint64       // nanobytes
+	color   record.Color // red: the bucket gave nothing, by whichever meter of the chain
 	policy  uint32
 	profile uint32
 	packets bool
+	c, x    uint64 // tokens it left
+	shared  bool   // by an overflow bucket: the tokens are not the key's own
 }
 
 // Add takes the next decision. Returns an error that wraps ErrDecisions.
@@ -109,9 +117,6 @@ func (c *Certifier) Add(r *record.Record) error {
 		return fmt.Errorf("%w: packet %d is %v, and the worst that a meter of its chain gave it is %v", ErrDecisions, number, r.Color, worst)
 	}
 	c.result.Colors[r.Color]++
-	if !r.Spent() {
-		return nil
-	}
 	hi, cost := bits.Mul64(r.Cost, nano)
 	if hi > 0 {
 		return fmt.Errorf("%w: packet %d costs %d", ErrDecisions, number, r.Cost)
@@ -119,10 +124,16 @@ func (c *Certifier) Add(r *record.Record) error {
 	packets := (*c.policies)[r.Policy].Classes[r.Class].Count == "packets"
 	for i := range r.Chain {
 		m := &r.Meters[i]
-		e := event{at: Packet{number, m.Time}, key: m.Key, cost: cost, color: m.Color, policy: m.Policy, profile: m.Profile, packets: packets}
+		e := event{
+			at: Packet{number, m.Time}, key: m.Key, cost: cost, color: m.Color, policy: m.Policy, profile: m.Profile, packets: packets,
+			c: m.C, x: m.X, shared: m.Overflow && m.Shared != m.Key,
+		}
+		if !r.Spent() {
+			e.color = record.Red
+		}
 		heap.Push(&c.waiting, e)
-		if m.Overflow && m.Shared != m.Key {
-			e.key = m.Shared
+		if e.shared {
+			e.key, e.shared = m.Shared, false
 			heap.Push(&c.waiting, e)
 		}
 	}
@@ -134,7 +145,11 @@ func (c *Certifier) Add(r *record.Record) error {
 // Finish returns what was found. Nothing may be added afterwards.
 func (c *Certifier) Finish() *Result {
 	c.count(^uint64(0))
-	c.result.Buckets = uint64(len(c.buckets))
+	for _, b := range c.buckets {
+		if b.gave {
+			c.result.Buckets++
+		}
+	}
 	return &c.result
 }
 
@@ -147,7 +162,15 @@ func (c *Certifier) count(before uint64) {
 			b = &bucket{policy: e.policy, profile: e.profile, last: e.at.Time}
 			c.buckets[e.key] = b
 		}
-		b.count(*c.policies, &e, &c.result)
+		if !e.shared && !b.held.take(&(*c.policies)[e.policy].Profiles[e.profile], &e) {
+			if c.result.Excess++; c.result.Excess == 1 {
+				c.result.ExcessKey, c.result.ExcessAt = e.key, e.at
+			}
+		}
+		if e.color != record.Red {
+			b.gave = true
+			b.count(*c.policies, &e, &c.result)
+		}
 	}
 }
 
@@ -162,6 +185,16 @@ func (w events) Less(i, j int) bool {
 	}
 	if a.policy != b.policy {
 		return a.policy < b.policy
+	}
+	// At one time a bucket's tokens only go: who left more was first, and of equals who took some.
+	if a.c != b.c {
+		return a.c > b.c
+	}
+	if a.x != b.x {
+		return a.x > b.x
+	}
+	if a.color != b.color {
+		return a.color < b.color
 	}
 	return a.at.Number < b.at.Number
 }

@@ -147,7 +147,7 @@ func TestRecord(t *testing.T) {
 		}
 	}
 	result := r.certify(t)
-	if result.Breaks != 0 || result.Late != 0 || result.Buckets != 6 || result.Tightest.To.Number == 0 {
+	if result.Breaks != 0 || result.Excess != 0 || result.Late != 0 || result.Buckets != 6 || result.Tightest.To.Number == 0 {
 		t.Errorf("certified: %+v", result)
 	}
 	t.Logf("tightest: %s: %+v", r.Keys[result.Tightest.Key], result.Tightest)
@@ -168,6 +168,11 @@ func TestRecord(t *testing.T) {
 	}
 	if forged == 0 {
 		t.Error("no packet of the second class was red")
+	}
+	last := &r.all[len(r.all)-1].Meters[0]
+	last.C++
+	if got := r.certify(t); got.Breaks != 0 || got.Excess != 1 || got.ExcessKey != last.Key || got.ExcessAt.Number != uint64(len(r.all)) {
+		t.Errorf("a nanobyte forged: %+v", got)
 	}
 }
 

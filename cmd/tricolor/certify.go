@@ -23,11 +23,12 @@ func newCertify() *cobra.Command {
 		Long: `Certify adds up what was let through, and proves for each bucket that green alone, and green and yellow together,
 stayed under their envelopes (B + rT) over every interval: to the byte and the nanosecond, in one pass. It prints
 the tightest interval of the bucket that came nearest its envelope. It is no meter, and shares no code with the meters.
+No bucket may hold more tokens after a packet than it had and earned, less what was taken: else the record was changed.
 
 FILE is what "tricolor record" wrote; or, with a policy, a capture: then the decisions are those of a replay. Through a
 change of policy a bucket's envelope goes on with what was left of the old one, as far as the new burst holds it.
 
-Exit codes: 0 proven; 1 broken: it says by which two packets; 5 incomplete: what is there keeps the contract, but
+Exit codes: 0 proven; 1 broken or contradictory: it says by which packets; 5 incomplete: what is there keeps the contract, but
 records were lost, sampled or cut off. It needs no privilege.
 ` + policyHelp + thenHelp,
 		Example: `  tricolor certify decisions.rec
@@ -78,9 +79,6 @@ func (c *certifier) run(ctx context.Context, file string) error {
 	var err error
 	if isRecord {
 		x, err = certifyRecord(ctx, file)
-		if errors.Is(err, record.ErrFile) {
-			err = fmt.Errorf("%w; a capture takes a policy: say -f FILE, or --meter", err)
-		}
 	} else {
 		x, err = c.certifyCapture(ctx, file)
 	}
@@ -95,7 +93,7 @@ func (c *certifier) run(ctx context.Context, file string) error {
 	switch {
 	case err != nil:
 		return err
-	case x.Breaks > 0:
+	case x.Breaks > 0, x.Excess > 0:
 		return errReported
 	case len(x.incomplete) > 0:
 		return errIncomplete
@@ -113,6 +111,9 @@ func certifyRecord(ctx context.Context, file string) (*certificate, error) {
 	}
 	defer f.Close()
 	r, err := record.NewReader(f)
+	if errors.Is(err, record.ErrFile) {
+		err = fmt.Errorf("%w; a capture takes a policy: say -f FILE, or --meter", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
@@ -143,8 +144,11 @@ func certifyRecord(ctx context.Context, file string) (*certificate, error) {
 	if r.Header.Sample > 1 {
 		x.incomplete = append(x.incomplete, fmt.Sprintf("it holds one decision in %d", r.Header.Sample))
 	}
+	if r.End != nil && r.End.LeftOut > 0 && r.Header.Sample <= 1 {
+		x.incomplete = append(x.incomplete, plural(r.End.LeftOut, "decision was", "decisions were")+" left out")
+	}
 	if r.End != nil && r.End.Late > 0 {
-		x.incomplete = append(x.incomplete, plural(r.End.Late, "record is", "records are")+" out of their place")
+		x.incomplete = append(x.incomplete, plural(r.End.Late, "record stands", "records stand")+" out of order")
 	}
 	return x, nil
 }

@@ -16,6 +16,8 @@ func (x *certificate) verdict() string {
 	switch {
 	case x.Breaks > 0:
 		return "broken"
+	case x.Excess > 0:
+		return "contradictory"
 	case len(x.incomplete) > 0:
 		return "incomplete"
 	}
@@ -35,6 +37,13 @@ func (x *certificate) print(w io.Writer) {
 		if x.Breaks > 1 {
 			fmt.Fprintf(w, "  and %s after it\n", plural(x.Breaks-1, "excess", "excesses"))
 		}
+		return
+	case "contradictory":
+		fmt.Fprintf(w, "CONTRADICTORY at %s: %s then held more tokens than it had and earned, less what was taken\n", x.packet(&x.ExcessAt), printable(x.keys[x.ExcessKey]))
+		if x.Excess > 1 {
+			fmt.Fprintf(w, "  and %s after it\n", plural(x.Excess-1, "such packet", "such packets"))
+		}
+		fmt.Fprintln(w, "  no policer decided so: the record was changed, or is that of another program")
 		return
 	case "incomplete":
 		fmt.Fprintln(w, "INCOMPLETE: what is here stayed under the envelopes over every interval, which says nothing of what is not")
@@ -79,7 +88,7 @@ func (x *certificate) interval(w io.Writer, i *certify.Interval) {
 type certificateJSON struct {
 	File       string        `json:"file"`
 	Of         string        `json:"of"`
-	Verdict    string        `json:"verdict"` // proven, broken or incomplete
+	Verdict    string        `json:"verdict"` // proven, broken, contradictory or incomplete
 	Incomplete []string      `json:"incomplete"`
 	Packets    uint64        `json:"packets"`
 	Green      uint64        `json:"green"`
@@ -89,6 +98,8 @@ type certificateJSON struct {
 	Breaks     uint64        `json:"breaks"`
 	Broken     *intervalJSON `json:"broken,omitempty"`
 	Tightest   *intervalJSON `json:"tightest,omitempty"`
+	Excess     uint64        `json:"excess"` // packets after which a bucket held more than it can have
+	ExcessAt   uint64        `json:"excess_packet,omitempty"`
 }
 
 // intervalJSON is an interval; times are ns by the policer's or the capture's clock.
@@ -115,6 +126,7 @@ func (x *certificate) json() certificateJSON {
 	out := certificateJSON{
 		File: x.file, Of: x.of, Verdict: x.verdict(), Incomplete: append([]string{}, x.incomplete...), Packets: x.Packets,
 		Green: x.Colors[marker.Green], Yellow: x.Colors[marker.Yellow], Red: x.Colors[marker.Red], Buckets: x.Buckets, Breaks: x.Breaks,
+		Excess: x.Excess, ExcessAt: x.ExcessAt.Number,
 	}
 	if x.Breaks > 0 {
 		out.Broken = interval(&x.Broken)

@@ -23,8 +23,9 @@ cost, in which colour it came and went, and what its buckets held then. It ends 
 ^C, or when another program takes the place of the policer; FILE then appears, whole. What could not be kept up with
 is counted in it as lost. "tricolor certify FILE" proves from it that the policer kept its contract.
 
-While nobody records, a packet pays for reading one word. A recorder that is killed leaves nothing behind, and no
-FILE. One at a time records a device and direction. It takes CAP_SYS_ADMIN besides what attach does.`,
+While nobody records, a packet pays for reading one word. A recorder that is killed leaves nothing in the
+kernel, and no FILE: what it had written is in .FILE.PID.part beside it. One at a time records a device and direction. It takes
+CAP_SYS_ADMIN besides what attach does.`,
 		Example: "  sudo tricolor record eth0 -w decisions.rec --for 10s\n  tricolor certify decisions.rec",
 		Args:    needDevice,
 	}
