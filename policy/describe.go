@@ -74,6 +74,9 @@ func burst(nano uint64, packets bool) string {
 	return units.Size{Amount: nano / marker.Nano, Packets: packets}.String()
 }
 
+// PerWord returns who shares a meter's buckets as a policy says it: "flow", "src", "src/24,56".
+func PerWord(m *marker.Meter) string { return strings.TrimPrefix(describePer(m), "per ") }
+
 // describePer is who shares the bucket, as in a policy.
 func describePer(m *marker.Meter) string {
 	if m.Per != marker.PerSrc && m.Per != marker.PerDst {

@@ -27,7 +27,8 @@ less, something is.
 Several FILEs are several runs, each with buckets that start full; the burst is enough for each of them.
 
 It fits all IP packets as one, each class of a policy (-f), or each key (--per): then the burst is what the worst key
-needs, and the busiest keys are shown with what they need themselves. What the policy says of meters plays no part.
+needs, and the busiest keys are shown with what they need themselves. A class of a policy has the keys of its first
+meter, unless --per says others; what else the policy says of meters plays no part.
 
 --loss finds the least burst with which at most that part is red, by running the token meter itself; --loss-of says
 whether packets or bytes are meant. --rtt, --mtu and --gso add what the files do not show.`,
@@ -43,7 +44,7 @@ whether packets or bytes are meant. --rtt, --mtu and --gso add what the files do
 	flags.SortFlags = false
 	flags.StringVarP(&f.policy, "policy", "f", "", "fit each class of this policy `FILE`")
 	flags.StringVar(&f.class, "class", "", "fit only this `CLASS` of the policy")
-	flags.StringVar(&f.per, "per", "class", "`KEY` of a bucket: class (one for all), flow, src, dst, src/24,56, dst/24,56, vlan or dscp")
+	flags.StringVar(&f.per, "per", "", "`KEY` of a bucket: class (one for all), flow, src, dst, src/24,56, dst/24,56, vlan or dscp (default class; with -f as the class's first meter says)")
 	flags.StringVar(&f.count, "count", "", "`UNIT` of a packet's cost: l3, l2, l1 or packets (default l3; with -f as the class says)")
 	flags.StringVar(&f.overhead, "overhead", "", "add `N` (also negative) to each packet's cost")
 	f.top = 10
@@ -208,7 +209,7 @@ func (f *fitter) plan(t *target) error {
 	if t.countsPackets() && (f.mtuSize > 0 || f.gsoSize > 0) {
 		return usage("--mtu and --gso are in bytes, but class %s counts packets: leave them out", t.class.Name)
 	}
-	if f.per != "class" {
+	if t.per != "class" {
 		t.shown = t.busiest(int(min(f.top, 1<<20)))
 	}
 	low := uint64(1)

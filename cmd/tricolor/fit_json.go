@@ -5,7 +5,6 @@ import "github.com/tricolor-policer/tricolor/fit"
 // fitReport is what fit prints with -o json.
 type fitReport struct {
 	Files   []fitFileJSON   `json:"files"`
-	Per     string          `json:"per"`
 	Classes []fitTargetJSON `json:"classes"`
 	Policy  string          `json:"policy"` // YAML
 }
@@ -19,6 +18,7 @@ type fitFileJSON struct {
 // fitTargetJSON is one class. Rates and bursts are bytes (a second), or packets where the class counts those.
 type fitTargetJSON struct {
 	Class    string         `json:"class"`
+	Per      string         `json:"per"` // KEY of a bucket
 	Count    string         `json:"count"`
 	Packets  uint64         `json:"packets"`
 	Cost     uint64         `json:"cost"`
@@ -68,7 +68,7 @@ func fitPoints(points []fit.Point) []fitPointJSON {
 
 // json is what was found.
 func (f *fitter) json(fragment string) fitReport {
-	report := fitReport{Files: []fitFileJSON{}, Per: f.per, Classes: []fitTargetJSON{}, Policy: fragment}
+	report := fitReport{Files: []fitFileJSON{}, Classes: []fitTargetJSON{}, Policy: fragment}
 	for _, file := range f.study.files {
 		report.Files = append(report.Files, fitFileJSON{file.path, file.records, file.span})
 	}
@@ -77,7 +77,7 @@ func (f *fitter) json(fragment string) fitReport {
 			continue
 		}
 		one := fitTargetJSON{
-			Class: t.class.Name, Count: t.class.Count.String(), Packets: t.packets, Cost: t.cost, KeyCount: len(t.keys), Curve: fitPoints(t.points),
+			Class: t.class.Name, Per: t.per, Count: t.class.Count.String(), Packets: t.packets, Cost: t.cost, KeyCount: len(t.keys), Curve: fitPoints(t.points),
 			Adds: []fitNeedJSON{}, CBS: t.cbs, Keys: []fitKeyJSON{},
 		}
 		if t.packets > 0 {

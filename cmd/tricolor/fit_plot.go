@@ -30,7 +30,7 @@ func (f *fitter) figure() *plot.Figure {
 			rate, burst = plot.PacketRate, plot.Count
 		}
 		panel := plot.Panel{
-			Title: fmt.Sprintf("class %s, %s, mean %s", t.class.Name, f.whose(t), t.mean(t.cost)),
+			Title: fmt.Sprintf("class %s, %s, mean %s", t.class.Name, t.whose(), t.mean(t.cost)),
 			X:     &plot.Axis{Label: "rate", Unit: rate, Log: true}, Y: plot.Axis{Label: "burst", Unit: burst, Log: true},
 		}
 		name := "least burst"

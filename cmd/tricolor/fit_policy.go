@@ -41,9 +41,9 @@ func (t *target) profile(taken []string) (name, value string) {
 	return name, fmt.Sprintf("{ meter: token, cir: %s, cbs: %s }", compact(t.rate(t.chosen.Rate)), compact(burst))
 }
 
-// meters is a class's chain of the one profile.
-func (f *fitter) meters(profile string) string {
-	per := f.per
+// meters is the class's chain of the one profile.
+func (t *target) meters(profile string) string {
+	per := t.per
 	if strings.Contains(per, ",") {
 		per = strconv.Quote(per)
 	}
@@ -62,7 +62,7 @@ func (f *fitter) bare() string {
 	if t.class.Overhead != 0 {
 		fmt.Fprintf(&b, "    overhead: %d\n", t.class.Overhead)
 	}
-	fmt.Fprintf(&b, "    meters: %s\n", f.meters(name))
+	fmt.Fprintf(&b, "    meters: %s\n", t.meters(name))
 	return b.String()
 }
 
@@ -92,7 +92,7 @@ func (f *fitter) refitted() (string, error) {
 		if err := setValue(profiles, name, value); err != nil {
 			return "", err
 		}
-		if err := setValue(class, "meters", f.meters(name)); err != nil {
+		if err := setValue(class, "meters", t.meters(name)); err != nil {
 			return "", err
 		}
 	}

@@ -39,11 +39,11 @@ func (f *fitter) print(fragment string) error {
 }
 
 // whose says who shares a bucket.
-func (f *fitter) whose(t *target) string {
-	if f.per == "class" {
+func (t *target) whose() string {
+	if t.per == "class" {
 		return "all in one bucket"
 	}
-	return fmt.Sprintf("per %s, %s", f.per, plural(uint64(len(t.keys)), "key", "keys"))
+	return fmt.Sprintf("per %s, %s", t.per, plural(uint64(len(t.keys)), "key", "keys"))
 }
 
 func (t *target) amount(n uint64) string {
@@ -84,7 +84,7 @@ func fills(p fit.Point) string {
 
 func (f *fitter) printTarget(t *target) error {
 	w := f.stdout
-	fmt.Fprintf(w, "\nclass %s, %s: %s, %s, mean %s\n", printable(t.class.Name), f.whose(t), plural(t.packets, "packet", "packets"),
+	fmt.Fprintf(w, "\nclass %s, %s: %s, %s, mean %s\n", printable(t.class.Name), t.whose(), plural(t.packets, "packet", "packets"),
 		t.amount(t.cost), t.mean(t.cost))
 	fmt.Fprint(w, "the least burst with which nothing is red:\n")
 	table := newNumbers(w)

@@ -39,6 +39,7 @@ type studyFile struct {
 // target is one class: what it gets a rate and a burst for.
 type target struct {
 	class         *marker.Class
+	per           string // who shares a bucket, as a policy says it
 	packets, cost uint64
 	span          uint64 // ns, of all files
 	keys          map[marker.Key]*fitKey
@@ -90,7 +91,7 @@ func meanRate(cost, ns uint64) uint64 {
 
 // newStudy makes the plan that tells packets apart.
 func (f *fitter) newStudy() (*study, error) {
-	words := policy.Words{Meter: "token", CIR: "1B/s", CBS: "1B", Per: f.per, Count: f.count, Overhead: f.overhead}
+	words := policy.Words{Meter: "token", CIR: "1B/s", CBS: "1B", Per: cmp.Or(f.per, "class"), Count: f.count, Overhead: f.overhead}
 	if f.count == marker.CountPackets.String() {
 		words.CIR, words.CBS = "1pps", "1pkt"
 	}
@@ -121,17 +122,20 @@ func (f *fitter) newStudy() (*study, error) {
 		if m.Profile = "bytes"; c.Count == marker.CountPackets {
 			m.Profile = "packets"
 		}
+		if own := c.Meters; f.policy != "" && f.per == "" && len(own) > 0 && own[0].Per != marker.PerInterface {
+			m.Per, m.Prefix = own[0].Per, own[0].Prefix
+		}
 		c.Meters, c.Arrival = []policy.Meter{m}, [2]uint64{1: ^uint64(0)}
 		c.Match.SrcSet, c.Match.DstSet = withoutProfiles(c.Match.SrcSet), withoutProfiles(c.Match.DstSet)
 	}
 	s := &study{only: -1, stderr: f.stderr}
 	if s.plan, err = p.Compile(); err != nil {
-		return nil, fmt.Errorf("--per %s: %w", f.per, err)
+		return nil, fmt.Errorf("--per %s: %w", cmp.Or(f.per, "class"), err)
 	}
 	s.names = newBucketNames(s.plan)
 	for i := range s.plan.Classes {
 		c := &s.plan.Classes[i]
-		s.targets = append(s.targets, &target{class: c, keys: map[marker.Key]*fitKey{}})
+		s.targets = append(s.targets, &target{class: c, per: policy.PerWord(&c.Meters[0]), keys: map[marker.Key]*fitKey{}})
 		if c.Name == f.class {
 			s.only = i
 		}
@@ -144,7 +148,7 @@ func (f *fitter) newStudy() (*study, error) {
 		if err != nil {
 			return nil, err
 		}
-		if kind == capture.KindTrace && (f.policy != "" || f.per != "class") {
+		if kind == capture.KindTrace && (f.policy != "" || cmp.Or(f.per, "class") != "class") {
 			return nil, fmt.Errorf("%s: %w: its rows have no class and no key; leave out -f and --per", file, pcaptest.ErrTrace)
 		}
 		s.files = append(s.files, studyFile{path: file, kind: kind})
