@@ -11,7 +11,8 @@ import (
 const (
 	lineWidth    = 1.5
 	markerRadius = 3
-	legendSample = 34
+	legendLine   = 40 // a sample: long enough for the gaps of each dash pattern to be seen beside the marker
+	legendSample = legendLine + 8
 	legendGap    = 16
 	bandOpacity  = 70 // of 255
 
@@ -236,12 +237,12 @@ func (p *pen) legend(l *legend, bottom float64) {
 		switch e.series.Kind {
 		case Band:
 			c.A = bandOpacity
-			p.FillPolygon(c, []vg.Point{at(e.x, y-4), at(e.x+26, y-4), at(e.x+26, y+4), at(e.x, y+4)})
+			p.FillPolygon(c, []vg.Point{at(e.x, y-4), at(e.x+legendLine, y-4), at(e.x+legendLine, y+4), at(e.x, y+4)})
 		case Markers:
-			p.markers(e.series, []vg.Point{at(e.x+13, y)})
+			p.markers(e.series, []vg.Point{at(e.x+legendLine/2, y)})
 		default:
-			p.line(c, lineWidth, dashes[e.series.Dash], at(e.x, y), at(e.x+26, y))
-			p.markers(e.series, []vg.Point{at(e.x+13, y)})
+			p.line(c, lineWidth, dashes[e.series.Dash], at(e.x, y), at(e.x+legendLine, y))
+			p.markers(e.series, []vg.Point{at(e.x+legendLine/2, y)})
 		}
 		p.text(tickSize, e.x+legendSample-4, y, 0, -.45, e.name)
 	}
