@@ -115,6 +115,11 @@ func TestHostileFiles(t *testing.T) {
 		with("attach", "lo", "--before", hostile), with("attach", "lo", "--prio", hostile), {"detach", hostile, "--all"}, {"gc", hostile},
 		{"show", hostile}, {"dump", "flows", hostile}, {"dump", "maps", hostile}, {"dump", "flows", "lo", "--sort", hostile},
 		{"save", hostile, "--to", f.missing}, {"save", "lo", "--to", f.dir}, {"restore", hostile, "--from", f.policy}, {"restore", "lo", "--from", f.missing}, {"run", "--config", f.missing},
+		{"fit", f.capture}, {"fit", f.missing, f.capture, f.trace}, {"fit", f.capture, "-f", f.faulty}, {"fit", f.capture, "--per", hostile}, {"fit", f.capture, "-o", "json"},
+		{"whatif", f.policy, f.other, f.capture}, {"whatif", f.policy, f.faulty, f.capture}, {"whatif", f.policy, f.other, f.missing}, {"whatif", f.missing, f.other, f.capture},
+		{"certify", f.missing}, {"certify", f.prefixes}, {"certify", f.dir}, {"certify", f.capture, "-f", f.policy}, {"certify", f.capture, "-f", f.faulty},
+		{"record", hostile, "-w", f.missing}, {"record", "lo", "-w", f.dir}, {"monitor", hostile}, {"monitor", "lo", "--only", hostile},
+		{"top", hostile, "--once"}, {"top", "--sort", hostile}, {"exporter", hostile}, {"exporter", "--once", "--web.config.file", f.faulty}, {"exporter", "--web.listen-address", hostile},
 		{"doctor", hostile}, {"demo", hostile}, {"version", hostile},
 	} {
 		wantHarmless(t, args...)
