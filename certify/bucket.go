@@ -53,7 +53,8 @@ type usage struct {
 	accepted uint64 // nanobytes since, saturated
 }
 
-// count takes a packet that the bucket let through.
+// count takes a packet. A red one lets time pass, as it did for the bucket: by the policy that it met, although the next may
+// have been stamped already.
 func (b *bucket) count(policies []record.Policy, e *event, result *Result) {
 	if e.at.Time < b.last {
 		result.Late++
@@ -69,6 +70,10 @@ func (b *bucket) count(policies []record.Policy, e *event, result *Result) {
 		b.policy, b.profile = e.policy, e.profile
 	}
 	b.drain(&bounds, e.at.Time)
+	if e.color == record.Red {
+		return
+	}
+	b.gave = true
 	for i := range b.bound {
 		if i == Green && e.color != record.Green {
 			continue

@@ -167,10 +167,7 @@ func (c *Certifier) count(before uint64) {
 				c.result.ExcessKey, c.result.ExcessAt = e.key, e.at
 			}
 		}
-		if e.color != record.Red {
-			b.gave = true
-			b.count(*c.policies, &e, &c.result)
-		}
+		b.count(*c.policies, &e, &c.result)
 	}
 }
 

@@ -108,6 +108,23 @@ func TestChange(t *testing.T) {
 	}
 }
 
+// Between a policy's stamp and its being in force packets meet the old one: a red one's bucket has earned by that.
+func TestChangeStamp(t *testing.T) {
+	policies := []record.Policy{
+		policyOf(0, record.Profile{Meter: "token", CIR: 100, CBS: 1000 * nano}),
+		policyOf(5*nano, record.Profile{Meter: "token", CIR: 10, CBS: 1000 * nano}),
+	}
+	all := []*record.Record{one(0, 1000, record.Green), one(6*nano, 900, record.Red), one(7*nano, 610, record.Green)}
+	all[2].Policy, all[2].Meters[0].Policy = 1, 1
+	if got := certified(t, policies, all...); got.Breaks != 0 || got.Tightest.Left != 0 {
+		t.Errorf("%+v", got)
+	}
+	all[2].Cost++
+	if got := certified(t, policies, all...); got.Broken.Over != nano {
+		t.Errorf("a byte more: %+v", got)
+	}
+}
+
 // A packet that its bucket counted later than its own time, since another CPU was ahead, counts at that time.
 func TestBucketTime(t *testing.T) {
 	policies := []record.Policy{policyOf(0, record.Profile{Meter: "token", CIR: 1000_000_000, CBS: 100 * nano})}
