@@ -130,9 +130,9 @@ func (p *seenPacket) String() string {
 	}
 	switch {
 	case p.Never:
-		text += "; never " + p.Better
+		text += "; would never be " + p.Better
 	case p.Better != "":
-		text += fmt.Sprintf("; %s %s later", p.Better, wait(p.WaitNS))
+		text += fmt.Sprintf("; would be %s %s later", p.Better, wait(p.WaitNS))
 	}
 	return text
 }
