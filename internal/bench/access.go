@@ -65,14 +65,6 @@ func accessSection(t *table) error {
 	return nil
 }
 
-// less is one figure less another, round by round.
-func (f figure) less(other figure) (d figure) {
-	for i := range f {
-		d = append(d, f[i]-other[i])
-	}
-	return d
-}
-
 // readsProgram reads the clock, draws a set, and does the reads.
 func readsProgram(sets *ebpf.Map, reads []read) (*ebpf.Program, error) {
 	const index = -4 // on the stack

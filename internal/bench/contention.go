@@ -159,7 +159,7 @@ func contend(t *table, name, text string, second uint32, target string, cpus []i
 		}
 		alone, both = append(alone, one), append(both, two)
 	}
-	t.row(name+": two CPUs' packets, of one CPU's", percent(ratio(both, alone)), "%", target)
+	t.row(name+": two CPUs' packets, of one CPU's", both.percentOf(alone), "%", target)
 	if a.policer == nil {
 		return nil
 	}

@@ -162,7 +162,7 @@ func (c contest) print(t *table, took map[string]figure) {
 	over := map[string]figure{}
 	for _, p := range c.rows {
 		if f, there := took[p.name]; there {
-			over[p.name] = pairwise(f, floor, func(a, b float64) float64 { return a - b })
+			over[p.name] = f.less(floor)
 			t.row("  "+p.name+", over that", over[p.name], "ns", "")
 		}
 	}
@@ -172,19 +172,9 @@ func (c contest) print(t *table, took map[string]figure) {
 	}{{nftSet, c.ofNFT}, {hashlimit, c.ofHashlimit}, {hashlimitLegacy, c.ofHashlimit}} {
 		a, b := over[oursToken.name], over[against.name]
 		if a != nil && b != nil {
-			share := pairwise(a, b, func(a, b float64) float64 { return 100 * a / b })
-			t.row("  "+oursToken.name+": of "+against.name, share, "%", against.target)
+			t.row("  "+oursToken.name+": of "+against.name, a.percentOf(b), "%", against.target)
 		}
 	}
-}
-
-// pairwise combines what two figures were in each round.
-func pairwise(a, b figure, f func(a, b float64) float64) figure {
-	out := make(figure, len(a))
-	for i := range a {
-		out[i] = f(a[i], b[i])
-	}
-	return out
 }
 
 // warm has every flow known to the policer, and the flood go on at random.

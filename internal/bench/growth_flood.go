@@ -56,7 +56,7 @@ func floodAt(flows uint32) (_ []point, err error) {
 	}
 	var points []point
 	for i, target := range targets[1:] {
-		over := pairwise(took[i+1], took[0], func(a, floor float64) float64 { return a - floor })
+		over := took[i+1].less(took[0])
 		points = append(points, point{"in a flood: " + target.name, over})
 	}
 	return points, nil

@@ -214,12 +214,3 @@ func replayGrowth(t *table) error {
 		},
 	})
 }
-
-// times is the figure in another unit.
-func (f figure) times(factor float64) figure {
-	out := make(figure, len(f))
-	for i, v := range f {
-		out[i] = v * factor
-	}
-	return out
-}

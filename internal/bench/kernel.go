@@ -87,7 +87,7 @@ func kernelSection(t *table) error {
 		t.row("  the same, DSCP written", arms[2].over(floor), "ns", "")
 		t.row("  10 classes, chain of three", three.over(floor), "ns", "")
 		t.row("  the same, DSCP written", arms[4].over(floor), "ns", "")
-		t.row("  chain of three, of one bucket's time", percent(ratio(three.over(floor), one.over(floor))), "%", "<= 200")
+		t.row("  chain of three, of one bucket's time", three.over(floor).percentOf(one.over(floor)), "%", "<= 200")
 	}
 	return redRows(t)
 }
@@ -117,9 +117,9 @@ func redRows(t *table) error {
 		}
 		floor := arms[0]
 		t.row("red packets, dropped, "+k.name+": one bucket", arms[2].over(floor), "ns", "")
-		t.row("  of a green packet's time", percent(ratio(arms[2].over(floor), arms[1].over(floor))), "%", "< 100")
+		t.row("  of a green packet's time", arms[2].over(floor).percentOf(arms[1].over(floor)), "%", "< 100")
 		t.row("  chain of three", arms[4].over(floor), "ns", "")
-		t.row("  of a green packet's time", percent(ratio(arms[4].over(floor), arms[3].over(floor))), "%", "< 100")
+		t.row("  of a green packet's time", arms[4].over(floor).percentOf(arms[3].over(floor)), "%", "< 100")
 	}
 	return nil
 }
@@ -140,13 +140,6 @@ func kernel(plan *marker.Plan, flows uint32, rounds int, runs uint32) (over, flo
 		return nil, nil, err
 	}
 	return ours.over(nothing), nothing.times, ours.wantColor(marker.Green)
-}
-
-func percent(f figure) (p figure) {
-	for _, x := range f {
-		p = append(p, 100*x)
-	}
-	return p
 }
 
 // hotPlan is one class of one srTCM bucket a flow, at a rate that is never reached.

@@ -53,22 +53,25 @@ func newArm(plan *marker.Plan, t stream) (_ *arm, err error) {
 	if a.policer, err = loader.Load(a.plan, loader.Options{Seeds: marker.SeedsFrom(1)}); err != nil {
 		return nil, err
 	}
-	if err := fill(a.policer.Program, t); err != nil {
+	if err := a.drive(a.policer.Program); err != nil {
 		return nil, err
 	}
-	a.driver, err = newDriver(a.policer.Program, t)
-	return a, err
+	return a, nil
 }
 
-// fill sends a target a packet of every flow, in order.
-func fill(target *ebpf.Program, t stream) error {
+// drive sends a target a packet of every flow, in order, and loads the driver that is timed.
+func (a *arm) drive(target *ebpf.Program) error {
+	t := a.stream
 	t.sequential = true
-	d, err := newDriver(target, t)
+	first, err := newDriver(target, t)
 	if err != nil {
 		return err
 	}
-	defer d.Close()
-	_, err = perPacket(d.Program, t.frame, t.flows)
+	defer first.Close()
+	if _, err := perPacket(first.Program, t.frame, t.flows); err != nil {
+		return err
+	}
+	a.driver, err = newDriver(target, a.stream)
 	return err
 }
 
@@ -130,20 +133,7 @@ func (a *arm) wantColor(c marker.Color) error {
 }
 
 // over is an arm's time over another's, round by round.
-func (a *arm) over(floor *arm) (f figure) {
-	for i := range a.times {
-		f = append(f, a.times[i]-floor.times[i])
-	}
-	return f
-}
-
-// ratio is one figure by another, round by round.
-func ratio(a, b figure) (f figure) {
-	for i := range a {
-		f = append(f, a[i]/b[i])
-	}
-	return f
-}
+func (a *arm) over(floor *arm) figure { return a.times.less(floor.times) }
 
 // timeArms times arms in turn, rounds times, of runs packets each.
 func timeArms(arms []*arm, rounds int, runs uint32) error {

@@ -61,11 +61,7 @@ func newPeer(spec *ebpf.CollectionSpec, program string, t stream, room uint32) (
 	}
 	defer loaded.Close()
 	a := &arm{stream: t, nothing: loaded.DetachProgram(program)}
-	err = fill(a.nothing, t)
-	if err == nil {
-		a.driver, err = newDriver(a.nothing, t)
-	}
-	if err != nil {
+	if err := a.drive(a.nothing); err != nil {
 		a.Close()
 		return nil, err
 	}
@@ -88,35 +84,41 @@ func mapsSection(t *table) error {
 		{"100k flows at random", 100_000, 300_000, ""},
 		{"900k flows at random", 900_000, 300_000, "<= 51"}, // 310 of 606 ns
 	} {
-		packets := udp4(k.flows)
-		arms, closeAll, err := armsOf(packets, "", oneBucket(1<<21, profileGreen))
+		if err := besideMaps(t, spec, k.name, k.target, udp4(k.flows), k.runs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// besideMaps writes the rows of one stream.
+func besideMaps(t *table, spec *ebpf.CollectionSpec, name, target string, packets stream, runs uint32) error {
+	arms, closeAll, err := armsOf(packets, "", oneBucket(1<<21, profileGreen))
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	for _, p := range mapPeers {
+		a, err := newPeer(spec, p.program, packets, 1<<20)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", p.name, err)
 		}
-		defer closeAll()
-		for _, p := range mapPeers {
-			a, err := newPeer(spec, p.program, packets, 1<<20)
-			if err != nil {
-				return fmt.Errorf("%s: %w", p.name, err)
-			}
-			defer a.Close()
-			arms = append(arms, a)
+		defer a.Close()
+		arms = append(arms, a)
+	}
+	if err := timeArms(arms, rounds, runs); err != nil {
+		return err
+	}
+	floor, ours := arms[0], arms[1]
+	t.row(name+": tricolor, srtcm", ours.over(floor), "ns", "")
+	for i, p := range mapPeers {
+		t.row("  "+p.name, arms[2+i].over(floor), "ns", "")
+	}
+	for i, p := range mapPeers {
+		if i > 0 {
+			target = "" // it is of the first
 		}
-		if err := timeArms(arms, rounds, k.runs); err != nil {
-			return err
-		}
-		floor, ours := arms[0], arms[1]
-		t.row(k.name+": tricolor, srtcm", ours.over(floor), "ns", "")
-		for i, p := range mapPeers {
-			t.row("  "+p.name, arms[2+i].over(floor), "ns", "")
-		}
-		for i, p := range mapPeers {
-			target := ""
-			if i == 0 {
-				target = k.target
-			}
-			t.row("  tricolor, of "+p.name, percent(ratio(ours.over(floor), arms[2+i].over(floor))), "%", target)
-		}
+		t.row("  tricolor, of "+p.name, ours.over(floor).percentOf(arms[2+i].over(floor)), "%", target)
 	}
 	return nil
 }

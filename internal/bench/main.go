@@ -18,15 +18,6 @@ import (
 
 const rounds = 7
 
-// figure is one quantity, measured in several rounds.
-type figure []float64
-
-func (f figure) median() float64 {
-	s := slices.Clone(f)
-	slices.Sort(s)
-	return s[len(s)/2]
-}
-
 // udpFrame is a small UDP packet on Ethernet.
 func udpFrame() []byte {
 	f := make([]byte, 64)

@@ -58,7 +58,7 @@ func scrapeSection(t *table) error {
 		t.row(fmt.Sprintf("%s, %d slots", w.what, scrapeSlots), w.took, "ms", "")
 	}
 	for i := range ways[1:] {
-		t.row(ways[i+1].what+", by the exporter's", ratio(ways[i+1].took, ways[0].took), "times", "")
+		t.row(ways[i+1].what+", by the exporter's", ways[i+1].took.by(ways[0].took), "times", "")
 	}
 	return nil
 }
