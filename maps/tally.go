@@ -107,15 +107,8 @@ func (r *reader) changed(from, to uint32, used *uint64) {
 	}
 }
 
-// usedSlots counts the tags of a set that are not 0.
-func usedSlots(head uint64) (n uint64) {
-	head0 := [2]uint32{}
-	*(*uint64)(unsafe.Pointer(&head0)) = head
-	for tags := head0[1]; tags != 0; tags >>= 8 {
-		n += uint64(min(tags&0xff, 1))
-	}
-	return n
-}
+// usedSlots counts the slots in use of a set with that lock and those tags.
+func usedSlots(head uint64) uint64 { return uint64(occupied((*[2]uint32)(unsafe.Pointer(&head))[1])) }
 
 // count ranks what a bucket counted since the reading before, and remembers what it has counted.
 func (r *reader) count(at Slot, slot *marker.Slot) {

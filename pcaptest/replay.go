@@ -261,11 +261,11 @@ func ReplayTrace(ctx context.Context, file string, o ReplayOptions) (*Replay, er
 		}
 		out := marker.Outcome{Arrival: marker.Color(row.Color), Cost: row.Bytes}
 		out.Slots = marker.Unmetered(marker.Metered).Slots
-		if profile.Refill(&slot.Bucket, row.Time) {
+		color, clockBack := profile.Judge(&slot.Bucket, row.Time, row.Bytes*marker.Nano, out.Arrival)
+		if clockBack {
 			stats.ClockBack++
 		}
-		out.Color = profile.Color(&slot.Bucket, row.Bytes*marker.Nano, out.Arrival)
-		profile.Spend(&slot.Bucket, row.Bytes*marker.Nano, out.Color)
+		out.Color = color
 		out.Dropped = class.Actions[out.Color].Verbs&marker.VerbDrop != 0
 		slot.Packets[out.Color]++
 		slot.Bytes[out.Color] += row.Bytes
