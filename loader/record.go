@@ -140,7 +140,7 @@ func (r *recorder) run(ctx context.Context, most uint64) (reason string, err err
 				return "", err
 			}
 		}
-		if reason == "" && time.Since(looked) > lookEvery || ctx.Err() != nil && reason == "" {
+		if reason == "" && (ctx.Err() != nil || time.Since(looked) > lookEvery) {
 			looked = time.Now()
 			if reason, err = r.over(ctx); err != nil {
 				return "", err
@@ -292,7 +292,7 @@ func (r *recorder) one(d *maps.Decision) error {
 	if err != nil {
 		return err
 	}
-	if plan == nil || int(d.Class) >= len(plan.Classes) || d.Chain > len(plan.Classes[d.Class].Meters) {
+	if plan == nil || !d.Fits(plan.Plan) {
 		r.unknown++
 		return nil
 	}

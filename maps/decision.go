@@ -45,6 +45,11 @@ const (
 	judgedSize = unsafe.Sizeof(bpf.PolicerDecision{}.Judged[0])
 )
 
+// Fits reports whether a plan has the decision's class, with as many meters: else it was by another.
+func (d *Decision) Fits(plan *marker.Plan) bool {
+	return int(d.Class) < len(plan.Classes) && d.Chain <= len(plan.Classes[d.Class].Meters)
+}
+
 // Parse reads what the program wrote to a ring. Returns ErrDecision where it is of no shape that it writes.
 func (d *Decision) Parse(data []byte) error {
 	var raw bpf.PolicerDecision

@@ -195,7 +195,7 @@ func (m *monitor) decision(d *maps.Decision) error {
 	if err != nil {
 		return err
 	}
-	if plan == nil || int(d.Class) >= len(plan.Classes) || d.Chain > len(plan.Classes[d.Class].Meters) {
+	if plan == nil || !d.Fits(plan.Plan) {
 		m.beyond++ // its policy is gone
 		return nil
 	}
